@@ -20,7 +20,7 @@ type filterFlags struct{ words filter.Words }
 func (f *filterFlags) add(cmd *cobra.Command) {
 	fl, w := cmd.Flags(), &f.words
 	fl.StringVar(&w.Thread, "thread", "", "keep only threads whose name matches this `REGEX`")
-	fl.StringSliceVar(&w.ThreadKinds, "thread-kind", nil, "keep only threads of this `KIND`: "+strings.Join(filter.ThreadKinds(), ", ")+"; java also keeps those of unknown kind where the process runs Java")
+	fl.StringSliceVar(&w.ThreadKinds, "thread-kind", nil, "keep only threads of this `KIND`: "+strings.Join(filter.ThreadKinds(), ", ")+"; java and dotnet also keep those of unknown kind where the process runs Java or .NET")
 	fl.StringSliceVar(&w.States, "state", nil, "keep only threads in this `STATE`: "+strings.Join(profile.StateNames(), ", ")+"; "+filter.Waits+" is any wait")
 	fl.StringVar(&w.Focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
 	fl.StringVar(&w.Ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")

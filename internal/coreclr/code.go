@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/walk"
 	"github.com/candid-profiler/candid/internal/winunwind"
 )
 
@@ -20,11 +21,12 @@ type code struct {
 	id     uint32 // index into codeTable.all
 	start  uint64
 	end    uint64
-	base   uint64 // what parts are relative to
-	method uint64 // MethodDesc; 0 for a stub, or if it is not known
-	debug  uint64 // its debug information, 0 for none
-	stub   uint8  // kind of stub
-	image  *ready // of code that was compiled ahead of time
+	base   uint64    // what parts are relative to
+	method uint64    // MethodDesc; 0 for a stub, or if it is not known
+	debug  uint64    // its debug information, 0 for none
+	stub   uint8     // kind of stub
+	image  *ready    // of code that was compiled ahead of time
+	kind   walk.Kind // KindUnknown: not asked yet
 
 	freed  bool   // it may be freed
 	header uint64 // the word before start, which tells this method from a later one there

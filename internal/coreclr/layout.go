@@ -38,7 +38,7 @@ type layout struct {
 	thread struct{ id, os, link, state, handle uint64 } // Thread (vm/threads.h)
 	store  struct{ first, count uint64 }                // ThreadStore
 
-	code  struct{ state, first uint64 }             // how a MethodDesc leads to the versions of its code
+	code  struct{ data, state, first uint64 }       // MethodDesc, MethodDescCodeData, MethodDescVersioningState: the way to the versions of code
 	nodes struct{ code, next, method, tier uint64 } // NativeCodeVersionNode (vm/codeversion.h)
 }
 
@@ -74,13 +74,16 @@ func layoutOf(major int) (layout, error) {
 	case 8:
 		l.ready.info, l.ready.methods = 0x480, 432
 		l.tokenShift = 16
-		l.generic.args, l.generic.flags, l.generic.count = 16, 24, 26 // MethodDesc has a word less
+		// MethodDesc has a word less.
+		l.generic.args, l.generic.flags, l.generic.count = 16, 24, 26
+		l.dynamic.name, l.dynamic.flags = 24, 20
 		l.module.simple, l.module.path = 0x108, 0
 		l.image.assembly, l.image.loaded, l.image.flat = 0x110, 0x78, 0x70
 	case 9:
 		l.ready.info, l.ready.methods = 0x3d8, 432
 		l.module.simple, l.module.path, l.module.base = 0x108, 0x110, 0x120
 		l.image.assembly, l.image.loaded, l.image.flat = 0x118, 0x78, 0x70
+		l.code.data, l.code.state, l.code.first = 8, 0, 16
 	case 10:
 		l.pointers = true
 	default:
@@ -153,6 +156,7 @@ func (l *layout) publish(d *descriptor) {
 		{&l.thread.handle, "Thread", "GCHandle"},
 		{&l.store.first, "ThreadStore", "FirstThreadLink"},
 		{&l.store.count, "ThreadStore", "ThreadCount"},
+		{&l.code.data, "MethodDesc", "CodeData"},
 		{&l.code.state, "MethodDescCodeData", "VersioningState"},
 		{&l.code.first, "MethodDescVersioningState", "NativeCodeVersionNode"},
 		{&l.nodes.code, "NativeCodeVersionNode", "NativeCode"},

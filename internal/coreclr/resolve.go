@@ -46,11 +46,3 @@ func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	}
 	return append(out, s)
 }
-
-// kindOf returns the kind of a method's code.
-func (vm *VM) kindOf(c *code) walk.Kind {
-	if c.image != nil {
-		return walk.KindAOT
-	}
-	return walk.KindCompiled
-}

@@ -47,7 +47,7 @@ func (vm *VM) stepStub(c *walk.Cursor, at uint64, flags walk.FrameFlags) walk.Ve
 	for len(code) > 0 && !vm.mem.Bytes(at, code) {
 		code = code[:len(code)/2] // what follows may not be mapped
 	}
-	r := vm.reader.Rule(code, at, at, true)
+	r := vm.reader.TailRule(code, at, at)
 	ok := r != nil
 	if ok {
 		var ra uint64

@@ -177,7 +177,7 @@ func (p *Process) leaveJava() {
 // java reports whether the frame is a Java method.
 func (f *Frame) java() bool {
 	switch f.Kind {
-	case "interpreted", "C1", "C2", "compiled", "native method":
+	case "interpreted", "C1", "C2", "compiled", "native method", "Tier-0", "Tier-0 instrumented", "OSR", "Tier-1", "ReadyToRun":
 		return true
 	}
 	return f.Kind == "inlined" && f.BCI != nil

@@ -133,6 +133,11 @@ var KindNames = [walk.NumKinds + 1]string{
 	walk.KindStub:         "stub",
 	walk.KindNativeMethod: "native method",
 	walk.KindAOT:          "AOT",
+	walk.KindTier0:        "Tier-0",
+	walk.KindInstrumented: "Tier-0 instrumented",
+	walk.KindOSR:          "OSR",
+	walk.KindTier1:        "Tier-1",
+	walk.KindReadyToRun:   "ReadyToRun",
 	walk.NumKinds:         "no stack",
 }
 

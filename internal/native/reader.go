@@ -30,6 +30,13 @@ func (r *Reader) Rule(code []byte, lo, pc uint64, tails bool) *ehframe.Rule {
 	return r.code.rule(&codeCopy{lo, code}, pc, pc, lo, lo+uint64(len(code)))
 }
 
+// TailRule is Rule for code that ends with a jump to other code, before which it has taken off its
+// stack all that it put there: a popped word is never its return address.
+func (r *Reader) TailRule(code []byte, lo, pc uint64) *ehframe.Rule {
+	r.code.popped, r.code.tails, r.code.limit = false, true, maxRead
+	return r.code.rule(&codeCopy{lo, code}, pc, pc, lo, lo+uint64(len(code)))
+}
+
 // Caller returns the return address that a rule leads to and where it was stored.
 func Caller(c *walk.Cursor, r *ehframe.Rule) (ra, at uint64, ok bool) {
 	if c.Regs.Known&(1<<r.CFAReg) == 0 || r.RA.How != ehframe.AtCFA {

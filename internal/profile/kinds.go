@@ -14,6 +14,11 @@ var kindNames = [walk.NumKinds]string{
 	walk.KindStub:         "stub",
 	walk.KindNativeMethod: "native method",
 	walk.KindAOT:          "AOT",
+	walk.KindTier0:        "Tier-0",
+	walk.KindInstrumented: "Tier-0 instrumented",
+	walk.KindOSR:          "OSR",
+	walk.KindTier1:        "Tier-1",
+	walk.KindReadyToRun:   "ReadyToRun",
 }
 
 // KindName returns the name of a frame kind for people and files.

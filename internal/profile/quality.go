@@ -67,7 +67,8 @@ func FlagsOf(st *walk.Stack, unnamed bool) SampleFlags {
 // name means that the profile lacks something.
 func ManagedFrame(k walk.Kind) bool {
 	switch k {
-	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod:
+	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod,
+		walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun:
 		return true
 	}
 	return false

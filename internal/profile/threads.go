@@ -9,10 +9,16 @@ import (
 // ThreadKinds returns what threads are for: those that a program started by itself are native if
 // its runtime does not know of them; the others run or compile managed code, collect its garbage or
 // do something else for the runtime.
-func ThreadKinds() []string { return []string{javaThreadKind, "compiler", "gc", "vm", "native"} }
+func ThreadKinds() []string {
+	return []string{javaThreadKind, dotnetThreadKind, "pool", "finalizer", "compiler", "gc", "vm", "native"}
+}
 
-// javaThreadKind is the kind of threads that run a program's Java code.
-const javaThreadKind = "java"
+// Kinds of threads that run a program's own code: Java's, and .NET's but for those of its thread
+// pool.
+const (
+	javaThreadKind   = "java"
+	dotnetThreadKind = "dotnet"
+)
 
 // UnknownThreadKind is the name in Filter.ThreadKinds for threads whose kind is not known.
 const UnknownThreadKind = "unknown"
@@ -23,11 +29,13 @@ func (p *Profile) kindFilter(kinds []string) func(t *Thread) bool {
 	if kinds == nil {
 		return func(*Thread) bool { return true }
 	}
-	java := make(map[int]bool) // processes
-	if slices.Contains(kinds, javaThreadKind) {
-		for i := range p.Threads {
-			if t := &p.Threads[i]; t.Kind == javaThreadKind {
-				java[t.PID] = true
+	managed := make(map[int]bool) // processes
+	for _, own := range []string{javaThreadKind, dotnetThreadKind} {
+		if slices.Contains(kinds, own) {
+			for i := range p.Threads {
+				if t := &p.Threads[i]; t.Kind == own {
+					managed[t.PID] = true
+				}
 			}
 		}
 	}
@@ -36,7 +44,7 @@ func (p *Profile) kindFilter(kinds []string) func(t *Thread) bool {
 		if slices.Contains(known, t.Kind) {
 			return slices.Contains(kinds, t.Kind)
 		}
-		return java[t.PID] || slices.Contains(kinds, UnknownThreadKind)
+		return managed[t.PID] || slices.Contains(kinds, UnknownThreadKind)
 	}
 }
 

@@ -242,7 +242,8 @@ func profileFrame(b *profile.Builder, s *symbol.Frame, f *walk.Frame) profile.Fr
 		Flags: s.Flags | f.Flags, Addr: s.Addr,
 	}
 	switch out.Kind {
-	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindStub, walk.KindInlined:
+	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindStub, walk.KindInlined,
+		walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun:
 		// Addresses of generated code mean nothing after the run, and would split one place into
 		// many frames. Functions that are inlined in native code have the address of the frame that
 		// they are in.

@@ -387,7 +387,8 @@ func (s *session) ranManaged(p *process, thread uint32, st *walk.Stack) {
 
 func isManaged(f walk.Frame) bool {
 	switch f.Kind {
-	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod:
+	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod,
+		walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun:
 		return true
 	}
 	return false

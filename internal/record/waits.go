@@ -96,7 +96,8 @@ func waitOf(b *profile.Builder, node uint32) profile.State {
 			if state, ok := waitMethods[name]; ok && !entering {
 				return state
 			}
-		case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindAOT:
+		case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindAOT,
+			walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun:
 			if entering {
 				return profile.StateBlocked
 			}

@@ -45,6 +45,11 @@ var kindColors = [walk.NumKinds]string{
 	walk.KindStub:         "\x1b[35m",
 	walk.KindNativeMethod: "\x1b[36m",
 	walk.KindAOT:          "\x1b[32m",
+	walk.KindTier0:        "\x1b[32m",
+	walk.KindInstrumented: "\x1b[32m",
+	walk.KindOSR:          "\x1b[32m",
+	walk.KindTier1:        "\x1b[32m",
+	walk.KindReadyToRun:   "\x1b[32m",
 }
 
 func (pg *page) paint(style, s string) string {

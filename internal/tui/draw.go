@@ -138,6 +138,11 @@ var shortKinds = [walk.NumKinds]string{
 	walk.KindStub:         "stub",
 	walk.KindNativeMethod: "JNI",
 	walk.KindAOT:          "AOT",
+	walk.KindTier0:        "Tier-0",
+	walk.KindInstrumented: "Tier-0i",
+	walk.KindOSR:          "OSR",
+	walk.KindTier1:        "Tier-1",
+	walk.KindReadyToRun:   "R2R",
 }
 
 // numbers is which columns of the window are shown.
@@ -302,6 +307,11 @@ var kindColors = [walk.NumKinds]string{
 	walk.KindStub:         "\x1b[35m",
 	walk.KindNativeMethod: "\x1b[36m",
 	walk.KindAOT:          green,
+	walk.KindTier0:        green,
+	walk.KindInstrumented: green,
+	walk.KindOSR:          green,
+	walk.KindTier1:        green,
+	walk.KindReadyToRun:   green,
 }
 
 // detail returns more about the chosen line.

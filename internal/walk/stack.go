@@ -20,6 +20,11 @@ const (
 	KindStub                     // code that a runtime generated for itself
 	KindNativeMethod             // a runtime's wrapper around a native method
 	KindAOT                      // managed code compiled ahead of time
+	KindTier0                    // .NET's compiler without optimization
+	KindInstrumented             // .NET's compiler, code that counts what it does for a later tier
+	KindOSR                      // .NET's compiler, optimized code that took over in the middle of a loop (on-stack replacement)
+	KindTier1                    // .NET's compiler with all optimization
+	KindReadyToRun               // .NET's code compiled ahead of time
 	NumKinds
 )
 

@@ -40,6 +40,11 @@ var suffixes = [walk.NumKinds]string{
 	walk.KindInlined:      "_[i]",
 	walk.KindNativeMethod: "_[j]",
 	walk.KindAOT:          "_[j]",
+	walk.KindTier0:        "_[1]",
+	walk.KindInstrumented: "_[1]",
+	walk.KindOSR:          "_[j]",
+	walk.KindTier1:        "_[j]",
+	walk.KindReadyToRun:   "_[j]",
 }
 
 // kindOf returns the kind that a suffix is read as: it carries less information than a kind.

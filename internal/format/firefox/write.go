@@ -105,8 +105,9 @@ var categories = []struct {
 	{"Kernel", "orange", []walk.Kind{walk.KindKernel}},
 	{"Native", "blue", []walk.Kind{walk.KindNative}},
 	{"Interpreted", "red", []walk.Kind{walk.KindInterpreted}},
-	{"Compiled", "green", []walk.Kind{walk.KindCompiled, walk.KindC2, walk.KindAOT}},
+	{"Compiled", "green", []walk.Kind{walk.KindCompiled, walk.KindC2, walk.KindAOT, walk.KindTier1, walk.KindOSR, walk.KindReadyToRun}},
 	{"Compiled (C1)", "lightblue", []walk.Kind{walk.KindC1}},
+	{"Compiled (Tier-0)", "lightblue", []walk.Kind{walk.KindTier0, walk.KindInstrumented}},
 	{"Inlined", "yellow", []walk.Kind{walk.KindInlined}},
 	{"Stub", "purple", []walk.Kind{walk.KindStub, walk.KindNativeMethod}},
 }

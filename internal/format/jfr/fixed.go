@@ -32,6 +32,11 @@ var frameTypeOf = [walk.NumKinds]byte{
 	walk.KindStub:         frameNative,
 	walk.KindNativeMethod: frameNative,
 	walk.KindAOT:          frameJIT,
+	walk.KindTier0:        frameJIT,
+	walk.KindInstrumented: frameJIT,
+	walk.KindOSR:          frameJIT,
+	walk.KindTier1:        frameJIT,
+	walk.KindReadyToRun:   frameJIT,
 }
 
 // frameType returns the type of a frame for other readers.

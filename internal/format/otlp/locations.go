@@ -49,6 +49,8 @@ func frameType(k walk.Kind) string {
 		return "native"
 	case walk.KindInterpreted, walk.KindC1, walk.KindC2, walk.KindNativeMethod:
 		return "jvm"
+	case walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun:
+		return "dotnet"
 	}
 	return ""
 }

@@ -24,9 +24,10 @@ var configurations = []struct {
 	name string
 	env  []string
 	full bool // only in make test-full
+	code bool // the oracle steps it in every run: the framework's code that was compiled ahead of time
 }{
 	{name: "default"},
-	{name: "without tiers", env: []string{"DOTNET_TieredCompilation=0"}, full: true},
+	{name: "without tiers", env: []string{"DOTNET_TieredCompilation=0"}, full: true, code: true},
 	{name: "without ReadyToRun", env: []string{"DOTNET_ReadyToRun=0"}, full: true},
 	{name: "Tier-0 only", env: []string{"DOTNET_TC_CallCountThreshold=1000000000", "DOTNET_OSR_HitLimit=1000000000", "DOTNET_TC_OnStackReplacement_InitialCounter=1000000000"}, full: true},
 }

@@ -133,6 +133,7 @@ func (f *finder) facts(t *target.Process, m target.Module) *facts {
 type instance struct {
 	*coreclr.VM
 	process *target.Process
+	listed  map[uint32]bool // threads that the runtime knew when it was last asked
 }
 
 var (

@@ -7,10 +7,14 @@ const NAMES = ["unknown", "kernel", "native", "interpreted", "compiled", "C1", "
 
 export const KINDS = NAMES.length;
 
+// LIKE are the kinds that have the colour of another one: what a runtime's compilers make with as
+// much optimization as another runtime's.
+const LIKE: Record<string, string> = { "Tier-0": "C1", "Tier-0 instrumented": "C1", OSR: "C2", "Tier-1": "C2", ReadyToRun: "AOT" };
+
 // colorsOf returns the colour number of each kind. A kind that this page does not know has the
 // colour of unknown kinds, and its own name.
 export function colorsOf(kinds: readonly string[]): Uint8Array {
-  return Uint8Array.from(kinds, (name) => Math.max(0, NAMES.indexOf(name)));
+  return Uint8Array.from(kinds, (name) => Math.max(0, NAMES.indexOf(LIKE[name] ?? name)));
 }
 
 // LEGEND is the order of the colours in the legend.

@@ -17,6 +17,11 @@ const TELL: Record<string, string> = {
   stub: "code that a runtime generated for itself",
   "native method": "a runtime's wrapper around a native method",
   AOT: "managed code compiled ahead of time",
+  "Tier-0": ".NET's compiler without optimization",
+  "Tier-0 instrumented": ".NET's compiler, code that counts what it does for a later tier",
+  OSR: ".NET's compiler, optimized code that took over in the middle of a loop",
+  "Tier-1": ".NET's compiler with all optimization",
+  ReadyToRun: ".NET's code compiled ahead of time",
   unknown: "code of which the kind is not known",
   "no stack": "what stands for the missing part of a stack, or for a stack that could not be read",
 };
