@@ -39,3 +39,53 @@ func clones(mem walk.Memory, pc uint64) bool {
 func newborn(c *walk.Cursor) bool {
 	return c.Leaf && c.Regs.Arch == cpu.AMD64 && c.Regs.R[cpu.RAX] == 0
 }
+
+// exits are the codes with which C libraries end a thread whose function has returned to where the
+// thread began: they make the system call exit (60), and nothing follows.
+var exits = [...]string{
+	"\x89\xc7\x31\xc0\xb0\x3c\x0f\x05", // mov %eax,%edi; xor %eax,%eax; mov $60,%al; syscall: musl
+}
+
+// begins reports whether pc is the return address of the call with which a thread began. musl has
+// no tables that say so.
+func begins(c *walk.Cursor, pc uint64) bool {
+	if c.Leaf || c.Regs.Arch != cpu.AMD64 {
+		return false
+	}
+	for _, code := range exits {
+		if string(c.Code(pc, len(code))) == code {
+			return true
+		}
+	}
+	return false
+}
+
+// startWords is how many words the frame of a C library's function that calls a thread's own takes
+// at most, with the return address: 4 in musl.
+const startWords = 8
+
+// started moves the Cursor to the call with which its thread began, if that lies just above and
+// nothing else does that could be a return address. The function that is called there never returns
+// (it ends in a call of pthread_exit), so reading it says nothing about its frame.
+func (s *Stepper) started(c *walk.Cursor) bool {
+	sp := c.Regs.SP()
+	for i := uint64(0); i < startWords && !c.Leaf && c.Regs.Arch == cpu.AMD64; i++ {
+		v, ok := c.Copy.Word(sp + 8*i)
+		if !ok {
+			return false
+		}
+		if v < 4096 || !s.Executable(v-1) || !c.AfterCall(v) {
+			continue
+		}
+		if !begins(c, v) {
+			return false
+		}
+		c.Regs.PC = v
+		c.Regs.SetSP(sp + 8*i + 8)
+		c.Regs.Known = 1 << cpu.RSP
+		c.Unextended, c.LeafCallee = 0, true
+		c.Prov = max(c.Prov, walk.Derived)
+		return true
+	}
+	return false
+}

@@ -48,7 +48,7 @@ type entry struct {
 	kind       walk.Kind
 	clones     bool // the code has just started a thread
 	signal     bool // the code is a signal's trampoline
-	first      bool // the code is where the program was entered; it has no caller
+	first      bool // the code is where the program was entered, or a thread; it has no caller
 }
 
 // The cache holds a program's hot call sites and leaf addresses, entries of 64 bytes. Most programs
@@ -172,6 +172,9 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 			if e.clones && newborn(c) {
 				return walk.Done
 			}
+			if e.prov == walk.Heuristic && s.started(c) {
+				return walk.Stepped
+			}
 			return s.derived(c, r, e.prov)
 		}
 		if r.Signal {
@@ -198,6 +201,9 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 	}
 	if e.first {
 		return walk.Done
+	}
+	if s.started(c) {
+		return walk.Stepped
 	}
 	return walk.Stuck
 }
@@ -239,6 +245,9 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 		}
 	}
 	if e.signal = trampoline(c, pc); e.signal {
+		return true
+	}
+	if e.first = begins(c, pc); e.first {
 		return true
 	}
 	if s.reader == nil {

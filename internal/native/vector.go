@@ -1,5 +1,7 @@
 package native
 
+import "golang.org/x/arch/x86/x86asm"
+
 // VectorLength returns the length of a VEX or EVEX encoded instruction at the start of b, or 0. The
 // decoder's tables have none of them. Such instructions change neither the stack pointer nor,
 // except for a few of BMI, a register that a function has to restore. Source: Intel SDM volume 2,
@@ -51,6 +53,21 @@ func VectorLength(b []byte) int {
 		return 0
 	}
 	return n
+}
+
+// OpaqueLength returns the length of an instruction at the start of b that the decoder's tables do
+// not have, or 0. Such instructions do not change the stack pointer.
+func OpaqueLength(b []byte) int {
+	if n := VectorLength(b); n > 0 {
+		return n
+	}
+	if len(b) >= 4 && b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3] == 0xfa { // endbr64
+		return 4
+	}
+	if _, err := x86asm.Decode(b, 64); err != nil {
+		return threeByteLength(b)
+	}
+	return 0
 }
 
 // immediateMap1 returns how many immediate bytes follow an instruction of opcode map 1.
