@@ -68,7 +68,7 @@ func FlagsOf(st *walk.Stack, unnamed bool) SampleFlags {
 func ManagedFrame(k walk.Kind) bool {
 	switch k {
 	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod,
-		walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun:
+		walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun, walk.KindAOT:
 		return true
 	}
 	return false

@@ -388,7 +388,7 @@ func (s *session) ranManaged(p *process, thread uint32, st *walk.Stack) {
 func isManaged(f walk.Frame) bool {
 	switch f.Kind {
 	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod,
-		walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun:
+		walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun, walk.KindAOT:
 		return true
 	}
 	return false

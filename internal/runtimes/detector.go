@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/nativeimage"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -163,6 +164,8 @@ func (f *fileFacts) learn(r io.ReaderAt, name string) {
 		f.version = goVersion(r)
 	case CoreCLR:
 		f.version = CoreCLRVersion(r, name)
+	case NativeImage:
+		f.version = nativeimage.Version(r)
 	case Python:
 		f.version = versionInPath(name)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes/dotnet"
 	"github.com/candid-profiler/candid/internal/runtimes/java"
 	"github.com/candid-profiler/candid/internal/runtimes/javascript"
+	"github.com/candid-profiler/candid/internal/runtimes/nativeimage"
 	"github.com/candid-profiler/candid/internal/runtimes/wine"
 )
 
@@ -15,6 +16,7 @@ var Runtimes = []*runtimes.Runtime{
 	&javascript.Runtime,
 	&dotnet.Runtime,
 	&wine.Runtime,
+	&nativeimage.Runtime,
 }
 
 // Of returns the runtime of a kind, nil if the table has none.

@@ -1,0 +1,52 @@
+package nativeimage
+
+import (
+	"bytes"
+	"debug/elf"
+	"io"
+)
+
+// markVersion precedes what made a program, in constants that it carries for support tools to find
+// (com.oracle.svm.core.VM): "GraalVM CE 25.0.2+10.1".
+var markVersion = []byte("com.oracle.svm.core.VM=")
+
+const (
+	maxVersion   = 64
+	maxConstants = 8 << 20 // bytes of a section that is searched
+)
+
+// Version returns what a file says of the release that it was made with; "" if it says nothing, as
+// programs made before GraalVM 22 do.
+func Version(r io.ReaderAt) string {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return ""
+	}
+	for _, s := range f.Sections {
+		switch {
+		case s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_EXECINSTR != 0:
+		case s.Name == heapSection || s.Size > maxConstants || s.ReaderAt == nil:
+		default:
+			b := make([]byte, s.Size)
+			n, _ := s.ReaderAt.ReadAt(b, 0)
+			if v := versionIn(b[:n]); v != "" {
+				return v
+			}
+		}
+	}
+	return ""
+}
+
+// versionIn finds the version among constants.
+func versionIn(b []byte) string {
+	i := bytes.Index(b, markVersion)
+	if i < 0 {
+		return ""
+	}
+	b = b[i+len(markVersion):]
+	n := 0
+	for n < len(b) && n < maxVersion && b[n] >= ' ' && b[n] <= '~' {
+		n++
+	}
+	return string(b[:n])
+}

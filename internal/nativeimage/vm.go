@@ -1,0 +1,152 @@
+package nativeimage
+
+import (
+	"errors"
+	"os"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/fileblocks"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// ErrNotImage means that a process maps no native image.
+var ErrNotImage = errors.New("no native image")
+
+// ErrUnknown means that a process maps a native image whose tables are not known.
+var ErrUnknown = errors.New("its tables of frames are of a release that is not known, so callers of its Java code are guesses and its methods have no names")
+
+// Finder opens the native images of processes, and reads each file once. It is used from one
+// goroutine; its zero value is ready to use.
+type Finder struct {
+	files map[fileKey]*known
+}
+
+type fileKey struct{ dev, inode uint64 }
+
+// known is what is known of a file. Its image is nil if it has none whose tables are known.
+type known struct {
+	*image
+	native bool // it is a native image
+	progs  []segment
+	file   *os.File // stays open, for names; nil without an image
+}
+
+// segment is a part of a file that is mapped.
+type segment struct{ offset, size, addr uint64 }
+
+const (
+	maxFiles = 512 // that a Finder remembers
+	// minCode is the size in bytes of the smallest mapping of code that is looked into: a program
+	// that prints one line has four million bytes of it.
+	minCode = 1 << 20
+	// maxImages bounds the images of one process.
+	maxImages = 4
+)
+
+// May reports whether a mapping may be of a native image's code, by what is known of its file.
+func (f *Finder) May(m target.Mapping) bool {
+	if !m.FileBacked() || m.End-m.Start < minCode {
+		return false
+	}
+	k, seen := f.files[fileKey{m.Dev, m.Inode}]
+	return !seen || k.native
+}
+
+// Open finds the native images of a process, whose code nat knows. The error is ErrNotImage if
+// there is none.
+func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
+	if cpu.Host() != cpu.AMD64 {
+		return nil, ErrNotImage
+	}
+	vm := &VM{native: nat, memory: p.Memory(), process: p}
+	found := false
+	for _, m := range nat.Modules() {
+		if !f.May(m.Mapping) || len(vm.images) == maxImages {
+			continue
+		}
+		k := f.learn(m)
+		found = found || k.native
+		if k.image == nil {
+			continue
+		}
+		for _, s := range k.progs {
+			if off := m.Mapping.Offset - s.offset; off < s.size {
+				vm.add(k, m.Mapping.Start-s.addr-off)
+				break
+			}
+		}
+	}
+	switch {
+	case len(vm.images) > 0:
+	case found:
+		return nil, ErrUnknown
+	default:
+		return nil, ErrNotImage
+	}
+	vm.reset()
+	return vm, nil
+}
+
+// learn reads a module's file, unless that was done before.
+func (f *Finder) learn(m *native.Module) *known {
+	key := fileKey{m.Mapping.Dev, m.Mapping.Inode}
+	if k, ok := f.files[key]; ok {
+		return k
+	}
+	k := &known{}
+	if file, err := m.Open(); err == nil {
+		if k.read(file); k.image == nil {
+			file.Close()
+		}
+	}
+	if f.files == nil || len(f.files) >= maxFiles {
+		f.files = map[fileKey]*known{}
+	}
+	f.files[key] = k
+	return k
+}
+
+// read reads a file, which stays open if it has an image.
+func (k *known) read(file *os.File) {
+	p, ok := openProgram(fileblocks.Open(file))
+	if !ok {
+		return
+	}
+	k.native = true
+	im, ok := find(p, p.heap, p.text)
+	if !ok {
+		return
+	}
+	k.image, k.file = im, file
+	im.version = Version(file)
+	for _, h := range p.progs {
+		// A mapping begins at the page that the segment begins in.
+		lead := h.Vaddr % 4096
+		if lead > h.Off {
+			continue
+		}
+		k.progs = append(k.progs, segment{h.Off - lead, h.Filesz + lead, h.Vaddr - lead})
+	}
+}
+
+// Version returns what the image says of the release that it was made with, "GraalVM CE 25.0.2"; ""
+// if it does not say.
+func (vm *VM) Version() string {
+	for i := range vm.images {
+		if v := vm.images[i].version; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// Notes returns what is not known of the process's images, and why.
+func (vm *VM) Notes() []string {
+	for i := range vm.images {
+		if vm.images[i].format == nil {
+			return []string{"its frames are known, but not its methods: they are described in a way that is not known"}
+		}
+	}
+	return nil
+}
