@@ -66,6 +66,7 @@ var sections = []struct {
 	{"edges", (*bench).edges},
 	{"convert", (*bench).convert},
 	{"view", (*bench).view},
+	{"pgo", (*bench).pgo},
 }
 
 func main() {
