@@ -140,6 +140,16 @@ func TestPGOGCC(t *testing.T) {
 		}
 	}
 
+	r = ok(t, "annotate", jfr, "run")
+	for _, want := range []string{`(?m)^poly.cc:\d+  x = o->apply\(x\);$`, `(?m)1\.00 .* callq? .*→ Add::apply [5-9]\d %`, `↑`} {
+		if !regexp.MustCompile(want).MatchString(r.out) {
+			t.Errorf("candid annotate does not show %s, but:\n%s", want, r.out)
+		}
+	}
+	if r := candid(t, "annotate", jfr, "nowhere"); r.code != exitNoSamples || !strings.Contains(r.err, `no function called "nowhere"`) {
+		t.Errorf("of a function that is not there candid says, with exit code %d: %s", r.code, r.err)
+	}
+
 	// A linker puts the functions in the order of the profile.
 	order := filepath.Join(dir, "poly.sections")
 	ok(t, "pgo", jfr, "-o", order)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -195,6 +196,28 @@ func (s *Samples) Names(most int) string {
 		names = append(names, m.Name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// FileOf returns the path of the file in which a function of that name has the most samples, "" if
+// there is none.
+func (s *Samples) FileOf(function string) string {
+	var best *Module
+	most := 0.0
+	for _, m := range s.Modules {
+		sum := 0.0
+		for addr, name := range m.Named {
+			if bare, _, _ := strings.Cut(symbol.Demangle(name), "("); name == function || bare == function {
+				sum += m.Leaves[addr]
+			}
+		}
+		if sum > most || sum == most && best != nil && sum > 0 && m.Name < best.Name {
+			best, most = m, sum
+		}
+	}
+	if best == nil || len(best.Paths) == 0 {
+		return ""
+	}
+	return best.Files()[0]
 }
 
 // Files returns the paths at which a module was.
