@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -31,6 +32,9 @@ func (vm *VM) librarySymbols() (syms, strs []byte, bias uint64, err error) {
 	maps, err := vm.process.Mappings()
 	if err != nil {
 		return fail(err)
+	}
+	if strings.HasSuffix(vm.file, ".dll") {
+		return fail(errors.New("Windows keeps them in a PDB, which is not there"))
 	}
 	i := slices.IndexFunc(maps, func(m target.Mapping) bool { return m.Path == vm.file && m.FileBacked() })
 	if i < 0 {

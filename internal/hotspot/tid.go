@@ -1,17 +1,28 @@
 package hotspot
 
-import "github.com/candid-profiler/candid/internal/target"
+import (
+	"strings"
 
-// tidMap translates the thread ids that the VM knows, which are those of its own pid namespace,
-// into ours. It is nil if both are the same.
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/wine"
+)
+
+// tidMap translates the thread ids that the VM knows, which are those of its own pid namespace, or
+// of Windows for one in Wine, into ours. It is nil if both are the same.
 type tidMap struct {
 	p       *target.Process
+	wine    *wine.Process     // nil if it does not run in Wine
 	outside map[uint32]uint32 // inner to outer
 	known   map[uint32]uint32 // outer to inner
 }
 
-// newTIDMap makes the map for a process, nil if it needs none.
-func newTIDMap(p *target.Process) *tidMap {
+// newTIDMap makes the map for a process, nil if it needs none. file is the VM's library.
+func newTIDMap(p *target.Process, file string) *tidMap {
+	if strings.HasSuffix(file, ".dll") {
+		if w, err := wine.Open(p); err == nil {
+			return &tidMap{p: p, wine: w}
+		}
+	}
 	if p.NamespacePID() == p.PID {
 		return nil
 	}
@@ -21,6 +32,10 @@ func newTIDMap(p *target.Process) *tidMap {
 // refresh adds threads that have started and removes those that have ended.
 func (m *tidMap) refresh() {
 	if m == nil {
+		return
+	}
+	if m.wine != nil {
+		m.outside = m.wine.Threads()
 		return
 	}
 	threads, err := m.p.Threads()

@@ -73,7 +73,7 @@ func openIn(p *target.Process, known *Finder) (*VM, error) {
 		return nil, fmt.Errorf("open the Java VM of process %d (%s): %w", p.PID, file, err)
 	}
 	vm.file, vm.process = file, p
-	vm.threads.tids = newTIDMap(p)
+	vm.threads.tids = newTIDMap(p, file)
 	if vm.arch == cpu.AMD64 { // the form of the archive's code elsewhere is not known
 		vm.archive = archiveIn(maps)
 	}

@@ -48,6 +48,7 @@ type entry struct {
 	kind       walk.Kind
 	clones     bool // the code has just started a thread
 	signal     bool // the code is a signal's trampoline
+	windows    bool // the code is a PE image's
 	first      bool // the code is where the program was entered, or a thread; it has no caller
 }
 
@@ -188,6 +189,9 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 			if len(c.Regions) > 0 {
 				changeStack(c)
 			}
+			if e.windows && c.Regs.PC == 0 {
+				return walk.Done // as the first function of a thread of Windows is entered
+			}
 			return v
 		}
 		return s.sized(c, e, r)
@@ -255,6 +259,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	}
 	mem, arch := s.process.Memory(), c.Regs.Arch
 	if m.File != nil && m.File.image != nil && arch == cpu.AMD64 {
+		e.windows = true
 		e.rule, e.prov = s.peRule(c, m, a, at, pc)
 		return true
 	}

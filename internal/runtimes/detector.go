@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/nativeimage"
+	"github.com/candid-profiler/candid/internal/pe"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -86,6 +87,9 @@ func (d *Detector) Of(p *target.Process) (Detected, error) {
 			at, facts = m, f
 		}
 	}
+	if best.Kind == Wine {
+		return d.inWine(p, best), nil
+	}
 	if facts == nil {
 		return best, nil
 	}
@@ -129,6 +133,7 @@ func (d *Detector) facts(p *target.Process, m target.Module) *fileFacts {
 func (f *fileFacts) learn(r io.ReaderAt, name string) {
 	file, err := elf.NewFile(r)
 	if err != nil {
+		f.learnPE(r)
 		return
 	}
 	table := newSymbolTable(file)
@@ -168,6 +173,58 @@ func (f *fileFacts) learn(r io.ReaderAt, name string) {
 		f.version = nativeimage.Version(r)
 	case Python:
 		f.version = versionInPath(name)
+	}
+}
+
+// inWine looks for a runtime among the images of Windows that a process in Wine maps. Their code need
+// not be mapped from the file.
+func (d *Detector) inWine(p *target.Process, best Detected) Detected {
+	maps, err := p.Mappings()
+	if err != nil {
+		return best
+	}
+	looked := 0
+	for _, m := range maps {
+		if !m.FileBacked() || m.Offset != 0 || !strings.HasSuffix(strings.ToLower(m.Path), ".dll") || looked == maxModules {
+			continue
+		}
+		looked++
+		id := fileID{m.Dev, m.Inode, m.Path}
+		f, ok := d.files[id]
+		if !ok {
+			f = &fileFacts{}
+			if file, err := p.OpenFile(m); err == nil {
+				f.learnPE(file)
+				file.Close()
+			}
+			d.files[id] = f
+		}
+		if f.kind != Unknown && f.kind < best.Kind {
+			best = Detected{Kind: f.kind, Path: m.Path}
+			if f.kind == Hotspot {
+				best.Version = hotspotVersion(p, target.Module{Path: m.Path, Deleted: m.Deleted, Mappings: []target.Mapping{m}}, f)
+			}
+		}
+	}
+	return best
+}
+
+// learnPE examines an image of Windows, in a process in Wine.
+func (f *fileFacts) learnPE(r io.ReaderAt) {
+	image, err := pe.Open(r)
+	if err != nil {
+		return
+	}
+	exports, err := image.Exports()
+	if err != nil {
+		return
+	}
+	for _, e := range exports {
+		for i := range signs {
+			if s := &signs[i]; s.symbol == e.Name && s.live == nil && (f.kind == Unknown || s.kind < f.kind) {
+				f.kind = s.kind
+			}
+		}
 	}
 }
 

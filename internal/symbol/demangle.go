@@ -25,6 +25,12 @@ var cloneSuffixes = []string{".cold", ".part.", ".isra.", ".constprop.", ".lto_p
 // it is, made printable and bounded. (D names and names that do not parse stay raw.)
 func Demangle(raw string) string {
 	name := raw
+	if strings.HasPrefix(raw, "?") {
+		if d, ok := demangleMicrosoft(raw); ok {
+			name = d
+		}
+		return Printable(name)
+	}
 	if i := strings.IndexByte(name, '@'); i > 0 && !strings.HasSuffix(name, pltSuffix) {
 		name = name[:i] // a symbol version: memcpy@@GLIBC_2.14
 	}

@@ -5,6 +5,7 @@ const (
 	tebStackBase  = 0x08
 	tebStackLimit = 0x10
 	tebSelf       = 0x30
+	tebThreadID   = 0x48
 )
 
 // layout is where a release of Wine keeps a thread's state. A process is searched with each, and the

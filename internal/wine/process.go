@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"strconv"
@@ -32,6 +33,7 @@ type Process struct {
 	tid    uint64 // offset of its thread id
 	follow *capture.Follow
 	bases  map[uint32]uint64 // the C library's thread by thread id
+	ids    map[uint32]uint32 // thread id by that of Windows
 	read   time.Time         // when bases was read
 }
 
@@ -42,25 +44,28 @@ func Library(m target.Mapping) bool { return path.Base(m.Path) == "ntdll.so" && 
 const (
 	page        = 4096
 	maxSearched = 64 << 20 // bytes of memory whose pages are looked at
-	maxBlocks   = 1 << 14
-	maxThread   = 0x1000 // bytes of the C library's thread that are searched
+	// Wine allocates thread blocks below 2 GB, so that 32-bit code could use them too
+	// (dlls/ntdll/unix/virtual.c, virtual_alloc_teb).
+	limit2GB  = 1 << 31
+	maxBlocks = 1 << 14
+	maxThread = 0x1000 // bytes of the C library's thread that are searched
 )
 
 // Open finds the threads of a process. The error wraps ErrNotWine, ErrNotReady or ErrUnknown.
 func Open(t *target.Process) (*Process, error) {
-	maps, err := t.Mappings()
+	list, err := t.Mappings()
 	if err != nil {
 		return nil, err
 	}
 	found := false
-	for _, m := range maps {
+	for _, m := range list {
 		found = found || Library(m)
 	}
 	if !found {
 		return nil, fmt.Errorf("process %d maps no ntdll.so: %w", t.PID, ErrNotWine)
 	}
 	p := &Process{target: t}
-	blocks := p.blocks(maps)
+	blocks := p.blocks(list)
 	if len(blocks) == 0 {
 		return nil, fmt.Errorf("process %d has no thread block: %w", t.PID, ErrNotReady)
 	}
@@ -77,12 +82,12 @@ func Open(t *target.Process) (*Process, error) {
 
 // blocks returns the addresses of the thread blocks: pages that begin with a pointer to themselves at
 // the place where all thread blocks have one.
-func (p *Process) blocks(maps []target.Mapping) (out []uint64) {
+func (p *Process) blocks(list []target.Mapping) (out []uint64) {
 	left := uint64(maxSearched)
 	const chunk = 64 * page
 	buf := make([]byte, chunk)
-	for _, m := range maps {
-		if n := m.End - m.Start; m.Perm&(target.PermRead|target.PermWrite) == target.PermRead|target.PermWrite && m.Anonymous() && m.Path == "" && n <= left {
+	for _, m := range list {
+		if n := m.End - m.Start; m.End <= limit2GB && m.Perm&(target.PermRead|target.PermWrite) == target.PermRead|target.PermWrite && m.Anonymous() && m.Path == "" && n <= left {
 			left -= n
 			for at := m.Start; at < m.End; at += chunk {
 				b := buf[:min(chunk, m.End-at)]
@@ -245,20 +250,28 @@ func (p *Process) ThreadPointer(tid uint32) (uint64, bool) {
 	return base, ok
 }
 
+// Threads returns the threads: their ids on this system by those that Windows programs know.
+func (p *Process) Threads() map[uint32]uint32 {
+	p.readThreads()
+	return maps.Clone(p.ids)
+}
+
 func (p *Process) idOf(thread uint64) uint32 {
 	v, _ := p.target.Memory().Uint32(thread + p.tid)
 	return v
 }
 
 func (p *Process) readThreads() {
-	p.bases = map[uint32]uint64{}
-	maps, err := p.target.Mappings()
+	p.bases, p.ids = map[uint32]uint64{}, map[uint32]uint32{}
+	list, err := p.target.Mappings()
 	if err != nil {
 		return
 	}
-	for _, teb := range p.blocks(maps) {
+	for _, teb := range p.blocks(list) {
 		if thread := p.word(teb + p.layout.pthread); thread != 0 && p.word(thread+p.local) == teb {
-			p.bases[p.idOf(thread)] = thread
+			id := p.idOf(thread)
+			p.bases[id] = thread
+			p.ids[uint32(p.word(teb+tebThreadID))] = id
 		}
 	}
 }
