@@ -88,12 +88,31 @@ type Data struct {
 	// Discriminators says to read them; it is set before the first Lookup. Profiles for people do
 	// not need them, and they take a third more memory.
 	Discriminators bool
+
+	// Stop, if set, is asked now and then while units are read, in Open and in Lookup. If it returns
+	// true, the rest of them is left out.
+	Stop func() bool
+	work int // since Stop was asked
+}
+
+// stopped counts a piece of work and reports whether no more should be done.
+func (d *Data) stopped() bool {
+	const often = 1 << 12
+	if d.work++; d.work < often || d.Stop == nil {
+		return false
+	}
+	if d.Stop() {
+		return true // also when it is asked next
+	}
+	d.work = 0
+	return false
 }
 
 // Open reads the units' headers. section returns the content of a .debug_ section by its name
-// without that prefix, decompressed, nil if the file has none; it bounds the size.
-func Open(order binary.ByteOrder, section func(name string) ([]byte, error)) (*Data, error) {
-	d := &Data{order: order, abbrevTables: map[uint64]*abbrevs{}, names: map[uint64]subprogram{}, scopes: map[uint64]uint64{}}
+// without that prefix, decompressed, nil if the file has none; it bounds the size. stop becomes
+// Data.Stop.
+func Open(order binary.ByteOrder, section func(name string) ([]byte, error), stop func() bool) (*Data, error) {
+	d := &Data{order: order, Stop: stop, abbrevTables: map[uint64]*abbrevs{}, names: map[uint64]subprogram{}, scopes: map[uint64]uint64{}}
 	for _, s := range []struct {
 		name string
 		to   *[]byte
@@ -109,10 +128,16 @@ func Open(order binary.ByteOrder, section func(name string) ([]byte, error)) (*D
 	if len(d.sect.info) == 0 || len(d.sect.abbrev) == 0 {
 		return nil, fmt.Errorf("%w: .debug_info or .debug_abbrev is missing", ErrNone)
 	}
+	if stop != nil && stop() {
+		return nil, fmt.Errorf("%w: reading it was given up", ErrNone)
+	}
 	d.readUnits()
 	g := &budget{left: maxUnitSpans}
 	var spans []span
 	for i := range d.units {
+		if d.work += 64; d.stopped() {
+			break
+		}
 		u := &d.units[i]
 		spans = d.readRoot(u, g, spans[:0])
 		for _, s := range spans {

@@ -40,7 +40,7 @@ func FuzzData(f *testing.F) {
 				return str, nil
 			}
 			return other, nil
-		})
+		}, nil)
 		if err != nil {
 			return
 		}
@@ -67,7 +67,7 @@ func TestSmallUnit(t *testing.T) {
 	info[0] = byte(len(info) - 4)
 	d, err := Open(binary.LittleEndian, func(name string) ([]byte, error) {
 		return map[string][]byte{"info": info, "abbrev": abbrev}[name], nil
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (d *Data) readFunctions(u *unit) *unitCode {
 	g := &budget{left: maxUnitNodes * 2}
 	var e die
 	var spans []span
-	for n := 0; n < maxUnitDIEs && !b.bad && b.off < u.end && len(c.nodes) < maxUnitNodes && g.left > 0; n++ {
+	for n := 0; n < maxUnitDIEs && !b.bad && b.off < u.end && len(c.nodes) < maxUnitNodes && g.left > 0 && !d.stopped(); n++ {
 		at := b.off
 		if !d.readDIE(&b, u, &e) {
 			if depth == 0 || b.bad {

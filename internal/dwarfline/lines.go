@@ -146,6 +146,7 @@ func (d *Data) readLines(u *unit) *lineTable {
 	}
 	b.off = start
 	p.discriminators = d.Discriminators
+	p.stopped = d.stopped
 	p.run(t, &b)
 	slices.SortStableFunc(t.sequences, func(a, b sequence) int { return cmp.Compare(a.lo, b.lo) })
 	return t
@@ -235,6 +236,7 @@ type program struct {
 	lengths    []byte
 
 	discriminators bool // are kept
+	stopped        func() bool
 }
 
 // run executes the program and collects its sequences.
@@ -270,7 +272,7 @@ func (p *program) run(t *lineTable, b *buf) {
 		}
 		discriminator = 0
 	}
-	for !b.bad && b.off < uint64(len(b.b)) && len(t.rows) < maxRows {
+	for !b.bad && b.off < uint64(len(b.b)) && len(t.rows) < maxRows && !p.stopped() {
 		op := b.u8()
 		switch {
 		case op >= p.opcodeBase:

@@ -131,7 +131,7 @@ func (p *part) result(s *session) *Result {
 	}
 	prof.Losses = profile.Losses{Lost: p.costs.Stats.Lost, Throttled: p.costs.Stats.Throttled}
 	m.Cost = p.costs.kept()
-	for _, line := range []string{unseen(prof, p.costs.TargetCPU), p.skids.note(), s.room.note()} {
+	for _, line := range []string{unseen(prof, p.costs.TargetCPU), p.skids.note(), s.room.note(), s.budget.Note()} {
 		if line != "" {
 			note(line)
 		}

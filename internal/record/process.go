@@ -145,9 +145,10 @@ func (s *session) load(p *process) error {
 	code, err := attach.New(p.target, attach.Options{
 		Files: s.files, Finders: s.finders, Cache: s.walkCache, Shared: s.names, Open: p.target.OpenInRoot, PerfMap: p.target.OpenPerfMap, Clock: monotonic,
 		Names: func(names *symbol.Native) {
+			names.Budget, names.Room = s.budget, s.room.has
 			if s.o.All {
 				f := lifetimeOf(p, &s.hasty)
-				names.Wanted, names.Fleeting, names.Room = f.wantsLines, f.mayEnd, s.room.has
+				names.Wanted, names.Fleeting = f.wantsLines, f.mayEnd
 			}
 			if s.o.Live == nil {
 				names.Opened = s.nativeModule

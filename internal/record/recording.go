@@ -30,8 +30,9 @@ type Recording struct {
 	program string        // what was launched
 
 	// These are set when ended is closed.
-	err      error // the engine's
-	allEnded bool  // it ended because all targets had
+	named    func() // ends what endOnTime began
+	err      error  // the engine's
+	allEnded bool   // it ended because all targets had
 }
 
 // Run records until the duration has passed, the targets have ended or ctx is done. Whatever was
@@ -166,8 +167,11 @@ func (r *Recording) launch(opts *capture.Options) error {
 
 // sample runs the engine until it ends.
 func (r *Recording) sample(ctx context.Context) {
+	r.named = r.s.endOnTime(ctx)
 	r.err = r.engine.Run(ctx, r.s)
-	r.allEnded = r.err == nil && ctx.Err() == nil
+	if r.allEnded = r.err == nil && ctx.Err() == nil; r.allEnded {
+		r.named() // nobody said when it ends: all names are waited for
+	}
 	r.s.between.end()
 	close(r.ended)
 }
@@ -246,6 +250,7 @@ func (r *Recording) Stop() (*Result, error) {
 	}
 	s.hasty.Store(true)
 	p := s.endPart(r.engine)
+	r.named()
 	// From here on the memory of the targets' tables and the engine's rings is used to write what
 	// was recorded.
 	s.letGo()

@@ -28,11 +28,21 @@ const (
 	allPages  = 12 << 20
 	// allShared bounds the part of it for files that future processes may use.
 	allShared = 64 << 20
+
+	// symbolsHeap is how large the heap may be for tables of symbols, whatever is recorded, and for
+	// source lines of chosen processes. A target chooses its files.
+	symbolsHeap = 384 << 20
+	// symbolsCPU is how much CPU time reading symbols may take in a recording.
+	symbolsCPU = 10 * time.Second
 )
+
+// forSymbols reports whether there is room for so many bytes of tables of symbols.
+func forSymbols(bytes uint64) bool { return bytes <= symbolsHeap && heapUsed() <= symbolsHeap-bytes }
 
 // room decides whether there is memory for source lines. Its methods may be called from any
 // goroutine.
 type room struct {
+	all     bool // a whole machine is recorded
 	refused atomic.Int64
 	used    func() uint64 // nil: read from the heap
 
@@ -52,7 +62,11 @@ func (r *room) has(bytes uint64) bool {
 	if used == nil {
 		used = heapUsed
 	}
-	if bytes <= linesHeap && used() <= linesHeap-bytes {
+	most := uint64(symbolsHeap)
+	if r.all {
+		most = linesHeap
+	}
+	if bytes <= most && used() <= most-bytes {
 		return true
 	}
 	r.refused.Add(1)
@@ -87,7 +101,10 @@ func (r *room) note() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("source lines and inlined functions were not read %d times: with those of all programs candid would take more than some 200 MB (-p reads those of a process whatever they take)", n)
+	if !r.all {
+		return fmt.Sprintf("source lines and inlined functions were not read %d times: with those of all files together candid would take more than %d MB for them", n, symbolsHeap>>20)
+	}
+	return fmt.Sprintf("source lines and inlined functions were not read %d times: with those of all programs candid would take more than some 200 MB (with -p there is more room)", n)
 }
 
 const (

@@ -64,6 +64,7 @@ type session struct {
 	waits      map[uint32]wait // by node, how sleepers with that stack wait
 	sleeps     sleeps
 	deferred   deferredNaming
+	budget     *symbol.Budget
 	hasty      atomic.Bool // recording has ended: source lines that have not been read yet never are
 
 	// Its own pace and memory.
@@ -106,6 +107,7 @@ func newSession(o *Options) *session {
 		procs: make(map[uint32]*process), account: cpuAccount{before: make(map[uint32]usedBefore)}, bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
 		began: time.Now(), from: origin{usage: hostinfo.OwnCPU()}, walkCache: walk.NewWalkCache(), kernelOnly: kernelOnly{walk.New(hostArch, nil), newInterner(b, k)},
 	}
+	s.budget, s.room.all = symbol.NewBudget(symbolsCPU, forSymbols), o.All
 	s.gc.Start()
 	if o.All {
 		s.names.Limit(allShared)

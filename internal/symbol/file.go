@@ -26,6 +26,8 @@ type Options struct {
 	NoLines bool
 	// Discriminators says that Lines tells apart the blocks of one line, for compilers.
 	Discriminators bool
+	// Budget bounds what reading the file takes; nil: nothing does.
+	Budget *Budget
 }
 
 // Symbol is the name of an address.
@@ -90,6 +92,9 @@ func OpenReader(r io.ReaderAt, size int64, opt Options) (*File, error) {
 		return nil, err
 	}
 	f := &File{m: m, opt: opt, named: map[int]Symbol{}}
+	f.table.budget = opt.Budget
+	turn := opt.Budget.turn()
+	defer turn.done()
 	f.load()
 	return f, nil
 }
@@ -274,6 +279,9 @@ func (f *File) Lines(addr uint64, out []dwarfline.Place) []dwarfline.Place {
 		return got
 	}
 	if f.readLines(); f.lines != nil {
+		turn := f.opt.Budget.turn()
+		defer turn.done()
+		f.lines.Stop = turn.stop()
 		return f.lines.Lookup(addr, out)
 	}
 	if file, line, ok := f.goTable.line(addr); ok {
@@ -306,6 +314,8 @@ func (m *image) describes() bool {
 }
 
 func (f *File) openLines() *dwarfline.Data {
+	turn := f.opt.Budget.turn()
+	defer turn.done()
 	for _, m := range []*image{f.m, f.debug} {
 		if !m.describes() {
 			continue
@@ -315,7 +325,7 @@ func (f *File) openLines() *dwarfline.Data {
 			b, err := m.debugSection(name, left)
 			left -= min(left, uint64(len(b)))
 			return b, err
-		})
+		}, turn.stop())
 		if err != nil {
 			f.notes = append(f.notes, fmt.Errorf("line information: %w", err))
 			continue
@@ -331,7 +341,6 @@ func (f *File) linesMemory() (n uint64) {
 	if f.pe != nil {
 		return f.pe.linesMemory()
 	}
-	const unpacked = 3 // factor from compressed to uncompressed size, mostly
 	for _, m := range []*image{f.m, f.debug} {
 		if !m.describes() {
 			continue
@@ -340,7 +349,7 @@ func (f *File) linesMemory() (n uint64) {
 			switch s := &m.sections[i]; {
 			case s.typ == elf.SHT_NOBITS:
 			case strings.HasPrefix(s.name, ".zdebug_"), strings.HasPrefix(s.name, ".debug_") && s.flags&elf.SHF_COMPRESSED != 0:
-				n += unpacked * min(s.size, maxDWARF)
+				n += min(m.unpackedSize(s), maxDWARF)
 			case strings.HasPrefix(s.name, ".debug_"):
 				n += min(s.size, maxDWARF)
 			}

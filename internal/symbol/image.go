@@ -289,6 +289,24 @@ func (m *image) debugSection(name string, limit uint64) ([]byte, error) {
 	return nil, nil
 }
 
+// unpackedSize returns how many bytes a compressed section claims to unpack to.
+func (m *image) unpackedSize(s *section) uint64 {
+	b := make([]byte, 24)
+	if s.size < uint64(len(b)) {
+		return s.size
+	}
+	if _, err := m.r.ReadAt(b, int64(s.off)); err != nil {
+		return s.size
+	}
+	switch {
+	case s.flags&elf.SHF_COMPRESSED == 0: // .zdebug_
+		return binary.BigEndian.Uint64(b[4:])
+	case m.is64:
+		return m.order.Uint64(b[8:])
+	}
+	return uint64(m.order.Uint32(b[4:]))
+}
+
 // inflate undoes SHF_COMPRESSED (ELF gABI, "Section Compression").
 func (m *image) inflate(s *section, b []byte, limit uint64) ([]byte, error) {
 	var size uint64
@@ -322,14 +340,18 @@ func inflateZlib(name string, b []byte, size, limit uint64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("section %s: %w", name, err)
 	}
-	return readUnpacked(name, z, size)
+	return readUnpacked(name, z, size, len(b))
 }
 
-// readUnpacked reads exactly size bytes. The buffer grows with the data that arrives, so that a
-// false size in a small file costs nothing.
-func readUnpacked(name string, r io.Reader, size uint64) ([]byte, error) {
+// mostRatio is more than zlib's largest ratio of unpacked to packed bytes.
+const mostRatio = 1100
+
+// readUnpacked reads exactly size bytes, which were packed in so many. The buffer grows with the data
+// that arrives where size is more than they can hold, so that a false size in a small file costs
+// nothing; a buffer that grows takes three times its content.
+func readUnpacked(name string, r io.Reader, size uint64, packed int) ([]byte, error) {
 	var out bytes.Buffer
-	out.Grow(int(min(size, 1<<20)))
+	out.Grow(int(min(size, max(1<<20, mostRatio*uint64(packed)))) + bytes.MinRead)
 	n, err := io.Copy(&out, io.LimitReader(r, int64(size)))
 	if err != nil {
 		return nil, fmt.Errorf("section %s: unpack: %w", name, err)

@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -67,6 +68,8 @@ type Native struct {
 	// Room, if set, is called before source lines are read that may take this many bytes of memory.
 	// If it returns false, the lines count as not wanted. It is called like Wanted.
 	Room func(bytes uint64) bool
+	// Budget bounds what all files of a recording take together; nil: nothing does.
+	Budget *Budget
 	// Fleeting, if set, reports whether the process may end soon. A file that others have read
 	// without source lines is then good enough.
 	Fleeting func() bool
@@ -79,6 +82,7 @@ var _ Preparer = (*Native)(nil)
 // nativeFile is a file of code, with the names of the addresses that were looked up.
 type nativeFile struct {
 	coming chan opened // delivers the file while it is being read, else nil
+	early  chan opened // delivers it without source lines before they are read
 	opened
 	name     string
 	shared   *Shared // nil if it is not shared
@@ -108,11 +112,23 @@ func (nf *nativeFile) here() bool {
 	return true
 }
 
-// wait waits until the file has been read.
-func (nf *nativeFile) wait() {
-	if nf.coming != nil {
-		nf.opened, nf.coming = <-nf.coming, nil
+// wait waits until the file has been read, or the budget is given up: then the file is used without
+// source lines, or not at all.
+func (nf *nativeFile) wait(b *Budget) {
+	if nf.here() {
+		return
 	}
+	select {
+	case nf.opened = <-nf.coming:
+	case <-b.ended():
+		b.awaited.Add(1)
+		select {
+		case nf.opened = <-nf.early:
+		default:
+			nf.opened = opened{err: errors.New("its symbols were still being read when the recording had ended")}
+		}
+	}
+	nf.coming = nil
 }
 
 // NewNative returns a resolver. open opens a regular file in the target's root; nil if that is the
@@ -130,7 +146,9 @@ func (n *Native) Share(shared *Shared) { n.shared = shared }
 
 // UsePerfMap makes code without a file be named by the map that the runtime itself writes to
 // /tmp/perf-PID.map, which open opens; see target.Process.OpenPerfMap.
-func (n *Native) UsePerfMap(open func() (*os.File, error)) { n.perf = &perfMap{open: open} }
+func (n *Native) UsePerfMap(open func() (*os.File, error)) {
+	n.perf = &perfMap{open: open, budget: func() *Budget { return n.Budget }}
+}
 
 // PerfMapProblem returns why the runtime's map is not used, nil if it is or there is none.
 func (n *Native) PerfMapProblem() error {
@@ -155,7 +173,7 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 		p.File = n.unnumbered(p.Name)
 	}
 	nf, addr := n.file(p), lookupAddr(p.Addr, f.Flags)
-	nf.wait()
+	nf.wait(n.Budget)
 	if !nf.told && nf.f != nil && n.Opened != nil {
 		nf.told = true
 		n.Opened(p, nf.f.BuildID())
@@ -295,7 +313,7 @@ func (n *Native) file(p Place) *nativeFile {
 		return known
 	}
 	n.files[p.File] = nf
-	opt := Options{Path: p.Path, OpenDebug: n.openDebug, NoLines: n.NoLines || isCLibrary(p.Name)}
+	opt := Options{Path: p.Path, OpenDebug: n.openDebug, NoLines: n.NoLines || isCLibrary(p.Name), Budget: n.Budget}
 	// The process may end before the file has been read, so it is opened now.
 	f, err := n.loc.Open(p)
 	if err != nil {
@@ -305,9 +323,17 @@ func (n *Native) file(p Place) *nativeFile {
 		return nf
 	}
 	n.shared.keep(p, nf)
-	nf.coming = make(chan opened, 1)
-	go read(f, opt, strings.HasPrefix(p.Name, "[vdso"), n.Wanted, n.Room, nf.coming)
+	nf.coming, nf.early = make(chan opened, 1), make(chan opened, 1)
+	go read(f, opt, strings.HasPrefix(p.Name, "[vdso"), n.Wanted, n.Room, nf.early, nf.coming)
 	return nf
+}
+
+// withoutLines returns a copy of a file whose source lines were not read, which may be used while
+// they are.
+func (f *File) withoutLines() *File {
+	c := *f
+	c.opt.NoLines, c.haveLines, c.lines, c.close = true, true, nil, nil
+	return &c
 }
 
 // linesTurn is held while the source lines of a file are read. They are most of the work and of the
@@ -326,7 +352,7 @@ func openInTurn(f *os.File, opt Options) (*File, error) {
 }
 
 // read reads a file's symbols and lines and sends the result.
-func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint64) bool, to chan<- opened) {
+func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint64) bool, early, to chan<- opened) {
 	var o opened
 	defer func() {
 		if r := recover(); r != nil {
@@ -341,6 +367,7 @@ func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint
 		return
 	}
 	if o.f.hasLines() {
+		early <- opened{f: o.f.withoutLines(), brief: true}
 		o.brief = !readInTurn(o.f, wanted, room)
 	}
 }
@@ -352,7 +379,7 @@ func readInTurn(f *File, wanted func() bool, room func(uint64) bool) bool {
 		linesTurn.Lock()
 		defer linesTurn.Unlock()
 		// Much time may have passed before its turn.
-		if (wanted == nil || wanted()) && (room == nil || room(f.linesMemory())) {
+		if (wanted == nil || wanted()) && f.opt.Budget.wantsLines() && (room == nil || room(f.linesMemory())) {
 			f.readLines()
 			return true
 		}
@@ -385,7 +412,7 @@ var system = "/"
 func (n *Native) Notes() []error {
 	var out []error
 	for _, nf := range n.files {
-		if nf.wait(); nf.released {
+		if nf.wait(n.Budget); nf.released {
 			continue
 		}
 		if nf.err != nil {
@@ -409,7 +436,7 @@ func (n *Native) Close() error {
 		if nf.shared != nil {
 			continue
 		}
-		if nf.wait(); nf.f == nil {
+		if nf.wait(n.Budget); nf.f == nil {
 			continue
 		}
 		if err := nf.f.Close(); err != nil && first == nil {

@@ -188,7 +188,7 @@ func (f *peFile) readLines() {
 			err = nil
 		}
 		return b, err
-	})
+	}, nil)
 	if err != nil {
 		f.notes = append(f.notes, fmt.Errorf("line information: %w", err))
 		return

@@ -18,6 +18,8 @@ const (
 	maxPerfMap     = 256 << 20 // bytes read of a file
 	maxPerfEntries = 1 << 20
 	perfMapPause   = time.Second // between two checks of the file
+	mostPerfRead   = 16 << 20    // bytes read at once: samples wait meanwhile
+	perfRoom       = 8 << 20     // bytes for which there must be room, again and again
 )
 
 // perfMap is /tmp/perf-PID.map, in which runtimes that compile at run time record the code that
@@ -25,8 +27,10 @@ const (
 // (linux/tools/perf/Documentation/jit-interface.txt).
 type perfMap struct {
 	open    func() (*os.File, error)
+	budget  func() *Budget // nil: there is none
 	looked  time.Time
-	read    int64 // bytes taken over
+	pause   time.Duration // until it is checked again
+	read    int64         // bytes taken over
 	all     []perfEntry
 	sorted  []perfEntry
 	ino     os.FileInfo
@@ -43,9 +47,12 @@ type perfEntry struct {
 // find names addr. Every second it checks whether the file has grown: a runtime may put new code
 // where old code was.
 func (p *perfMap) find(addr uint64, now time.Time) (perfEntry, bool) {
-	if p.looked.IsZero() || now.Sub(p.looked) >= perfMapPause {
+	if p.looked.IsZero() || now.Sub(p.looked) >= p.pause {
 		p.looked = now
+		begun := threadTime()
 		p.refresh()
+		// A large map that grows all the time takes a tenth of a CPU at most.
+		p.pause = max(perfMapPause, 10*(threadTime()-begun))
 	}
 	return p.lookup(addr)
 }
@@ -80,7 +87,7 @@ func (p *perfMap) refresh() {
 	if st.Size() <= p.read || p.read >= maxPerfMap {
 		return
 	}
-	p.read += p.parse(io.NewSectionReader(f, p.read, min(st.Size(), maxPerfMap)-p.read))
+	p.read += p.parse(io.NewSectionReader(f, p.read, min(st.Size()-p.read, maxPerfMap-p.read, mostPerfRead)))
 }
 
 // parse reads the complete lines of r and returns their length in bytes.
@@ -88,6 +95,10 @@ func (p *perfMap) parse(r io.Reader) int64 {
 	b := bufio.NewReaderSize(r, maxRawName)
 	var n int64
 	for len(p.all) < maxPerfEntries {
+		if len(p.all)%(1<<14) == 0 && p.budget != nil && !p.budget().table(perfRoom) {
+			p.problem = errNoRoom
+			break
+		}
 		line, err := b.ReadSlice('\n')
 		length := int64(len(line))
 		skip := errors.Is(err, bufio.ErrBufferFull)

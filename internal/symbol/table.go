@@ -74,6 +74,7 @@ func (t *strtab) name(off uint32) string {
 
 // table is a file's code symbols, sorted by address.
 type table struct {
+	budget  *Budget
 	syms    []entry
 	strings []strtab
 }
@@ -117,6 +118,10 @@ func (t *table) addAt(m *image, off, size, stroff, strsize uint64) (bool, error)
 	src := uint8(len(t.strings))
 	t.strings = append(t.strings, st)
 	count := min(size/esz, maxSymbols)
+	const each = 32 // bytes that a symbol takes, with room to grow
+	if bytes := count * each; bytes > 1<<20 && !t.budget.table(bytes) {
+		return false, errNoRoom
+	}
 	t.syms = slices.Grow(t.syms, int(min(count, 1<<16)))
 	before := len(t.syms)
 	buf := make([]byte, min(count*esz, symChunk/esz*esz))

@@ -17,5 +17,5 @@ func inflateZstd(name string, b []byte, size, limit uint64) ([]byte, error) {
 		return nil, fmt.Errorf("section %s: %w", name, err)
 	}
 	defer z.Close()
-	return readUnpacked(name, z, size)
+	return readUnpacked(name, z, size, len(b))
 }
