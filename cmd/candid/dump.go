@@ -65,7 +65,7 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 					return usage("--thread: %v", err)
 				}
 			}
-			tell, opened := priority.Held(func(t priority.Told) {
+			tell, opened := priority.Held(func(t priority.Report) {
 				if t.Refused() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+t.String())
 				}

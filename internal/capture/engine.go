@@ -64,7 +64,7 @@ const DefaultMinSleep = time.Millisecond
 // ProcessEvent is something other than a sample that happened to a target. Events come in the order
 // in which the engine saw them.
 type ProcessEvent struct {
-	Kind     NoticeKind
+	Kind     ProcessEventKind
 	Time     uint64 // ns, CLOCK_MONOTONIC
 	PID, TID uint32
 	Parent   uint32 // of a Fork: the parent's pid
@@ -79,16 +79,16 @@ type ProcessEvent struct {
 	Mapping target.Mapping
 }
 
-// NoticeKind is the kind of a ProcessEvent.
-type NoticeKind uint8
+// ProcessEventKind is the kind of a ProcessEvent.
+type ProcessEventKind uint8
 
 // Kinds of ProcessEvent.
 const (
-	Exec NoticeKind = iota + 1 // the process executed another program
-	Fork                       // a new thread (PID == Parent) or process
-	Exit                       // a thread ended
-	Comm                       // a thread was renamed
-	Mmap                       // an executable mapping was made
+	Exec ProcessEventKind = iota + 1 // the process executed another program
+	Fork                             // a new thread (PID == Parent) or process
+	Exit                             // a thread ended
+	Comm                             // a thread was renamed
+	Mmap                             // an executable mapping was made
 )
 
 // Sink receives what an engine finds. It is called from one goroutine.

@@ -140,7 +140,7 @@ func eventName(e profile.Event) string {
 func inSamples(p *profile.Profile, e profile.Event) *profile.Profile {
 	out := *p
 	if !unnamed(p.Events[0]) {
-		out = *profile.Alike(p)
+		out = *profile.EqualWeights(p)
 	}
 	out.Events = []profile.Event{e}
 	return &out

@@ -101,7 +101,13 @@ func weighs(p *profile.Profile) bool {
 		return false
 	}
 	e := p.Events[0]
-	return e.Unit == "nanoseconds" && (e.Name == "wall" || e.Name == "off-cpu" || e.Name == "time") || e.Unit == "count" && e.Name != "samples"
+	switch e.Unit {
+	case "nanoseconds":
+		return e.Kind == profile.EventWall || e.Kind == profile.EventOffCPU || e.Kind == profile.EventTime
+	case "count":
+		return e.Kind != profile.EventSamples
+	}
+	return false
 }
 
 // ErrUnknown is wrapped by the errors for an unknown format or extension.

@@ -25,7 +25,7 @@ var base atomic.Int32
 // from another goroutine before stop returns. Only one Keep may be active at a time.
 //
 // A candid that was started at a nice level above 0 keeps it: somebody wanted it so.
-func Keep(tell func(Told)) (stop func()) {
+func Keep(tell func(Report)) (stop func()) {
 	k := &keeper{tell: tell, runnable: Runnable, set: setAll, end: make(chan struct{})}
 	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil || p < levelZero || !base.CompareAndSwap(0, int32(p)+1) {
@@ -58,7 +58,7 @@ func Child(pid int) {
 }
 
 type keeper struct {
-	tell      func(Told)
+	tell      func(Report)
 	runnable  func() (threads, cpus int, err error)
 	set       func(nice int) (got int, err error)
 	base, now int
@@ -96,7 +96,7 @@ func (k *keeper) look() {
 	if k.now = got; want >= k.base {
 		return
 	}
-	t := Told{n, cpus, want, got}
+	t := Report{n, cpus, want, got}
 	if told := &k.raised; !t.Refused() && !*told {
 		*told = true
 		k.tell(t)

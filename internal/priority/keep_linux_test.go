@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // alone returns 0 if an ordinary user is told exactly once that the level was refused.
 func alone() int {
 	told := 0
-	k := keeper{runnable: func() (int, int, error) { return 1000, 2, nil }, set: setAll, tell: func(t Told) {
+	k := keeper{runnable: func() (int, int, error) { return 1000, 2, nil }, set: setAll, tell: func(t Report) {
 		if t.Refused() && t.Got == 0 && t.Wanted == -20 {
 			told++
 		} else {
@@ -84,8 +84,8 @@ func TestKeep(t *testing.T) {
 		defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
 	}
 	var mu sync.Mutex
-	var told []Told
-	stop := Keep(func(x Told) { mu.Lock(); told = append(told, x); mu.Unlock() })
+	var told []Report
+	stop := Keep(func(x Report) { mu.Lock(); told = append(told, x); mu.Unlock() })
 	// The number of runnable threads at one moment varies by chance, so it may take several
 	// measurements.
 	for end := time.Now().Add(time.Minute); Own() == 0; time.Sleep(50 * time.Millisecond) {
@@ -119,7 +119,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("%+v", told)
 	}
 	// Keep can be started again afterwards.
-	stop = Keep(func(Told) {})
+	stop = Keep(func(Report) {})
 	stop()
 	if n := threadsNotAt(t, 0); n != 0 {
 		t.Errorf("%d threads have not the level that they had", n)
@@ -179,7 +179,7 @@ func TestWorseLevelIsKept(t *testing.T) {
 	if got, err := setAll(5); got != 5 || err != nil {
 		t.Fatal(got, err)
 	}
-	stop := Keep(func(x Told) { t.Errorf("%+v", x) })
+	stop := Keep(func(x Report) { t.Errorf("%+v", x) })
 	stop()
 	if Own() != 5 {
 		t.Errorf("nice level %d", Own())

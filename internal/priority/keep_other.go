@@ -9,7 +9,7 @@ import (
 )
 
 // Keep does nothing: crowds are measured on Linux only.
-func Keep(func(Told)) (stop func()) { return func() {} }
+func Keep(func(Report)) (stop func()) { return func() {} }
 
 // Child does nothing: Keep has not changed any level.
 func Child(int) {}

@@ -50,17 +50,17 @@ func parseRunnable(b []byte) (int, bool) {
 	return v, err == nil && v >= 0
 }
 
-// Told reports what was done about a crowd.
-type Told struct {
+// Report reports what was done about a crowd.
+type Report struct {
 	Runnable, CPUs int
 	Wanted, Got    int // nice levels; the same if candid may have the one that it wants
 }
 
 // Refused reports whether candid did not get the level that it wants.
-func (t Told) Refused() bool { return t.Got > t.Wanted }
+func (t Report) Refused() bool { return t.Got > t.Wanted }
 
 // String returns one line for people.
-func (t Told) String() string {
+func (t Report) String() string {
 	s := fmt.Sprintf("%d threads want %d CPUs: ", t.Runnable, t.CPUs)
 	if t.CPUs == 1 {
 		s = fmt.Sprintf("%d threads want the one CPU: ", t.Runnable)
@@ -74,11 +74,11 @@ func (t Told) String() string {
 // Held returns a function for Keep that holds back its reports until open is called, and from then
 // on passes them to tell: a user whose recording is refused for another reason should read that and
 // nothing else. open may be called once.
-func Held(tell func(Told)) (held func(Told), open func()) {
+func Held(tell func(Report)) (held func(Report), open func()) {
 	var mu sync.Mutex
 	opened := false
-	var kept []Told
-	held = func(t Told) {
+	var kept []Report
+	held = func(t Report) {
 		mu.Lock()
 		defer mu.Unlock()
 		if opened {

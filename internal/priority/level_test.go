@@ -51,11 +51,11 @@ func TestParseRunnable(t *testing.T) {
 
 // A report names the crowd and, if candid may not change its level, what to do about that.
 func TestTold(t *testing.T) {
-	s := Told{1600, 2, -20, -20}.String()
+	s := Report{1600, 2, -20, -20}.String()
 	if !strings.Contains(s, "1600 threads want 2 CPUs") || !strings.Contains(s, "nice level -20") || strings.Contains(s, "CAP_SYS_NICE") {
 		t.Error(s)
 	}
-	s = Told{300, 1, -20, 0}.String()
+	s = Report{300, 1, -20, 0}.String()
 	if !strings.Contains(s, "300 threads want the one CPU") || !strings.Contains(s, "CAP_SYS_NICE") || !strings.Contains(s, "prlimit") {
 		t.Error(s)
 	}
@@ -64,14 +64,14 @@ func TestTold(t *testing.T) {
 // Reports that come early are passed on when that is allowed, in order and once.
 func TestHeld(t *testing.T) {
 	var said []int
-	held, open := Held(func(t Told) { said = append(said, t.Runnable) })
-	held(Told{Runnable: 1})
-	held(Told{Runnable: 2})
+	held, open := Held(func(t Report) { said = append(said, t.Runnable) })
+	held(Report{Runnable: 1})
+	held(Report{Runnable: 2})
 	if len(said) > 0 {
 		t.Errorf("said before: %v", said)
 	}
 	open()
-	held(Told{Runnable: 3})
+	held(Report{Runnable: 3})
 	if !slices.Equal(said, []int{1, 2, 3}) {
 		t.Errorf("said: %v", said)
 	}

@@ -23,6 +23,8 @@ const (
 	EventExecution
 	// EventSamples: something that the file does not name.
 	EventSamples
+	// EventTime: time, of which it is not known whether threads ran in it.
+	EventTime
 	// EventWall: time, on a CPU or not.
 	EventWall
 	// EventOffCPU: time in which a thread does not run.
@@ -53,6 +55,7 @@ var eventKindNames = [NumEventKinds]string{
 	EventCycles:     "cycles",
 	EventExecution:  "execution",
 	EventSamples:    "samples",
+	EventTime:       "time",
 	EventWall:       "wall",
 	EventOffCPU:     "off-cpu",
 	EventCounter:    "counter",
@@ -133,6 +136,7 @@ var kindsByName = map[string]EventKind{
 	"execution": EventExecution,
 	"samples":   EventSamples,
 
+	"time":        EventTime,
 	"wall":        EventWall,
 	"off-cpu":     EventOffCPU,
 	"offcpu-time": EventOffCPU, // perf's

@@ -7,7 +7,7 @@ func TestEventKindOf(t *testing.T) {
 	for name, want := range map[string]EventKind{
 		"cpu": EventCPU, "cpu:u": EventCPUPart, "cpu-clock:ppp": EventCPUPart, "task-clock": EventCPUPart, "itimer": EventCPUPart,
 		"cycles:P": EventCycles, "cpu-cycles": EventCycles,
-		"wall": EventWall, "off-cpu": EventOffCPU, "offcpu-time": EventOffCPU,
+		"time": EventTime, "wall": EventWall, "off-cpu": EventOffCPU, "offcpu-time": EventOffCPU,
 		"execution": EventExecution, "samples": EventSamples,
 		"alloc": EventAlloc, "inuse_space": EventLive, "lock": EventLock, "park": EventWait,
 		"uprobe:libc.so.6:malloc": EventProbe,

@@ -235,8 +235,8 @@ func (b *Builder) AddSum(s Sample, n uint64) {
 	b.tally.added += n
 }
 
-// Alike returns p with samples that weigh 1 each.
-func Alike(p *Profile) *Profile {
+// EqualWeights returns p with samples that weigh 1 each.
+func EqualWeights(p *Profile) *Profile {
 	out := *p
 	out.Samples = slices.Clone(p.Samples)
 	for i := range out.Samples {

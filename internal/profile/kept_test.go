@@ -138,7 +138,7 @@ func TestWeighed(t *testing.T) {
 			if got := weights(p); !reflect.DeepEqual(got, all) {
 				t.Errorf("%s: %d different samples, want %d", name, len(got), len(all))
 			}
-			alike := Alike(p)
+			alike := EqualWeights(p)
 			for s := range weights(alike) {
 				if s.Weight != 1 {
 					t.Fatalf("%s: alike, one weighs %d", name, s.Weight)

@@ -15,10 +15,10 @@ import (
 // just begun is one of these has to be found out. On a machine that builds something, thousands
 // begin that are not: what earlier processes of a file did predicts what the next one will do.
 const (
-	hurriedly = 10 * time.Millisecond
-	unclear   = 100 * time.Millisecond // after an Exec
-	youth     = time.Second
-	maxYoung  = 1 << 14
+	urgentBatch = 10 * time.Millisecond
+	unclear     = 100 * time.Millisecond // after an Exec
+	youth       = time.Second
+	maxYoung    = 1 << 14
 	// plainAfter is how many processes of a file must have ended without code that is in no file,
 	// for later ones to be expected to be the same.
 	plainAfter  = 2
@@ -28,13 +28,13 @@ const (
 // births follows which programs begin, and reports whether they must be examined soon. It receives
 // every event as soon as it is known, possibly from a goroutine other than the session's.
 type births struct {
-	mu       sync.Mutex
-	programs map[programKey]*program
-	running  map[uint32]born // processes that began while candid was watching
-	hurry    time.Time       // samples are wanted soon until then
-	maps     bool            // the engine reports mappings
-	news     []*program      // programs to be reported to the engine
-	prompted atomic.Bool     // the engine reports events before it hands them over
+	mu          sync.Mutex
+	programs    map[programKey]*program
+	running     map[uint32]born // processes that began while candid was watching
+	urgentUntil time.Time       // samples are wanted soon until then
+	maps        bool            // the engine reports mappings
+	news        []*program      // programs to be reported to the engine
+	prompted    atomic.Bool     // the engine reports events before it hands them over
 }
 
 // programKey identifies the file of a program as its mapping does.
@@ -186,16 +186,16 @@ func (b *births) of(k programKey) *program {
 }
 
 func (b *births) until(t time.Time) {
-	if t.After(b.hurry) {
-		b.hurry = t
+	if t.After(b.urgentUntil) {
+		b.urgentUntil = t
 	}
 }
 
-// hurries reports whether samples are wanted soon.
-func (b *births) hurries(now time.Time) bool {
+// urgent reports whether samples are wanted soon.
+func (b *births) urgent(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return now.Before(b.hurry)
+	return now.Before(b.urgentUntil)
 }
 
 // Prompt implements capture.Prompter.

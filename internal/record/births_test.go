@@ -27,18 +27,18 @@ func exitOf(pid uint32) capture.ProcessEvent {
 // the more.
 func TestBirthsHurry(t *testing.T) {
 	b := newBirths()
-	if !b.told(execOf(1)) || !b.hurries(time.Now()) {
-		t.Error("no hurry after an exec of which the file is not told")
+	if !b.told(execOf(1)) || !b.urgent(time.Now()) {
+		t.Error("no urgency after an exec of which the file is not told")
 	}
 	b = newBirths()
-	if !b.told(execOf(2), mapped(2, 0x5000, "/bin/gzip")) || time.Until(b.hurry) <= 0 || time.Until(b.hurry) > unclear {
-		t.Errorf("hurry for %v after an exec", time.Until(b.hurry))
+	if !b.told(execOf(2), mapped(2, 0x5000, "/bin/gzip")) || time.Until(b.urgentUntil) <= 0 || time.Until(b.urgentUntil) > unclear {
+		t.Errorf("urgent for %v after an exec", time.Until(b.urgentUntil))
 	}
 	if b.told(mapped(2, 0x7000, "/lib/libc.so")) {
 		t.Error("a library is worth a look at once")
 	}
-	if !b.told(mapped(2, 0x9000, "")) || time.Until(b.hurry) < youth/2 {
-		t.Errorf("hurry for %v with generated code", time.Until(b.hurry))
+	if !b.told(mapped(2, 0x9000, "")) || time.Until(b.urgentUntil) < youth/2 {
+		t.Errorf("urgent for %v with generated code", time.Until(b.urgentUntil))
 	}
 	if !b.told(exitOf(2)) {
 		t.Error("generated code is not looked at when its process ends")
@@ -61,9 +61,9 @@ func TestBirthsLearn(t *testing.T) {
 		}
 		b.told(exitOf(pid))
 	}
-	b.hurry = time.Time{}
+	b.urgentUntil = time.Time{}
 	if b.told(execOf(50), mapped(50, 0x5000, "/bin/cc1")) || b.told(mapped(50, 0x8000, "/lib/libc.so")) ||
-		b.told(capture.ProcessEvent{Kind: capture.Fork, PID: 51, TID: 51, Parent: 50}) || b.told(exitOf(51)) || b.told(exitOf(50)) || b.hurries(time.Now()) {
+		b.told(capture.ProcessEvent{Kind: capture.Fork, PID: 51, TID: 51, Parent: 50}) || b.told(exitOf(51)) || b.told(exitOf(50)) || b.urgent(time.Now()) {
 		t.Error("a program is looked at that is known to have code from files only")
 	}
 	// The prediction may be wrong: then the program is no longer ordinary.

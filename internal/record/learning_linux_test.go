@@ -10,16 +10,16 @@ import (
 // soon after one that contained such code.
 func TestLearningHurries(t *testing.T) {
 	s := session{births: newBirths(), o: &Options{}}
-	s.pace.stir(time.Now().Add(time.Hour))
+	s.pace.wantSoon(time.Now().Add(time.Hour))
 	s.pace.batch(time.Now(), 1)
-	if d := s.NextBatch(); d != learningly || d <= hurriedly {
+	if d := s.NextBatch(); d != newCodeBatch || d <= urgentBatch {
 		t.Errorf("after new code the next batch is wanted in %v", d)
 	}
 	if s.pace.batch(time.Now(), 0); s.NextBatch() != 0 {
 		t.Errorf("without new code the next batch is wanted in %v", s.NextBatch())
 	}
 	s.births.until(time.Now().Add(time.Minute))
-	if s.pace.batch(time.Now(), 1); s.NextBatch() != hurriedly {
+	if s.pace.batch(time.Now(), 1); s.NextBatch() != urgentBatch {
 		t.Errorf("of a young program the next batch is wanted in %v", s.NextBatch())
 	}
 }
@@ -31,23 +31,23 @@ func TestLearningTakesItsTime(t *testing.T) {
 	var c batchPace
 	c.batch(begin, 1)
 	for _, at := range []struct{ seen, want time.Duration }{
-		{0, learningly}, {3 * time.Second, learningly}, {6 * time.Second, 50 * time.Millisecond}, {time.Hour, learnedMost},
+		{0, newCodeBatch}, {3 * time.Second, newCodeBatch}, {6 * time.Second, 50 * time.Millisecond}, {time.Hour, newCodeMost},
 	} {
 		now := begin.Add(at.seen)
-		if c.batch(now, 1); c.learns(now) != at.want {
-			t.Errorf("after %v the next batch is wanted in %v and not %v", at.seen, c.learns(now), at.want)
+		if c.batch(now, 1); c.newCodeDelay(now) != at.want {
+			t.Errorf("after %v the next batch is wanted in %v and not %v", at.seen, c.newCodeDelay(now), at.want)
 		}
 	}
 	c.begin()
 	begin = begin.Add(2 * time.Hour)
-	if c.batch(begin, 1); c.learns(begin) != learningly {
-		t.Errorf("of a program that begins the next batch is wanted in %v", c.learns(begin))
+	if c.batch(begin, 1); c.newCodeDelay(begin) != newCodeBatch {
+		t.Errorf("of a program that begins the next batch is wanted in %v", c.newCodeDelay(begin))
 	}
 	for _, o := range []*Options{{All: true}, {Children: true}} {
 		s := session{births: newBirths(), o: o}
-		s.pace.stir(time.Now().Add(time.Hour))
+		s.pace.wantSoon(time.Now().Add(time.Hour))
 		s.pace.batch(time.Now().Add(-time.Hour), 1)
-		if s.NextBatch() != learningly {
+		if s.NextBatch() != newCodeBatch {
 			t.Errorf("where many are recorded the next batch is wanted in %v", s.NextBatch())
 		}
 	}
@@ -58,13 +58,13 @@ func TestLearningTakesItsTime(t *testing.T) {
 func TestCalm(t *testing.T) {
 	calmed := func() *session {
 		s := newSession(&Options{})
-		s.pace.stir(time.Now().Add(-time.Minute))
+		s.pace.wantSoon(time.Now().Add(-time.Minute))
 		s.pace.batch(time.Now(), 0)
 		return s
 	}
 	s := calmed()
 	defer s.close()
-	if d := s.NextBatch(); d != calmly || d >= 500*time.Millisecond {
+	if d := s.NextBatch(); d != quietBatch || d >= 500*time.Millisecond {
 		t.Errorf("where nothing is new the next batch is wanted in %v", d)
 	}
 	p, err := s.openProcess(os.Getpid()) // it has no VM
@@ -74,12 +74,12 @@ func TestCalm(t *testing.T) {
 	s.procs[uint32(p.pid)] = p
 	s.refresh(p)
 	begin := time.Now()
-	if s.BatchEnd(); s.pace.is(begin.Add(calmAfter)) {
+	if s.BatchEnd(); s.pace.quiet(begin.Add(quietAfter)) {
 		t.Errorf("a program that is no VM is calm")
 	}
 	for name, stir := range map[string]func(*session){
-		"sampling has not begun":        func(s *session) { s.pace.stir(time.Time{}) },
-		"something has happened":        func(s *session) { s.pace.stir(time.Now().Add(time.Hour)) },
+		"sampling has not begun":        func(s *session) { s.pace.wantSoon(time.Time{}) },
+		"something has happened":        func(s *session) { s.pace.wantSoon(time.Now().Add(time.Hour)) },
 		"a little is new":               func(s *session) { s.pace.batch(time.Now(), 1) },
 		"the samples are watched":       func(s *session) { s.o.Live = watcher{} },
 		"the whole machine is recorded": func(s *session) { s.o.All = true },
@@ -93,7 +93,7 @@ func TestCalm(t *testing.T) {
 	}
 	s = calmed()
 	defer s.close()
-	if s.pace.batch(time.Now(), trickle+1); s.NextBatch() != learningly {
+	if s.pace.batch(time.Now(), newCodeAllowance+1); s.NextBatch() != newCodeBatch {
 		t.Errorf("where much is new the next batch is wanted in %v", s.NextBatch())
 	}
 }
@@ -102,19 +102,19 @@ func TestCalm(t *testing.T) {
 func TestTrickle(t *testing.T) {
 	at := time.Now()
 	var c batchPace
-	c.stir(at)
+	c.wantSoon(at)
 	for range 30 {
 		at = at.Add(time.Second)
-		c.batch(at, trickleRate)
+		c.batch(at, newCodeRate)
 	}
-	if !c.is(at) {
+	if !c.quiet(at) {
 		t.Error("a little new code ends the calm")
 	}
 	for range 10 {
 		at = at.Add(time.Second)
-		c.batch(at, 2*trickleRate)
+		c.batch(at, 2*newCodeRate)
 	}
-	if c.is(at) {
+	if c.quiet(at) {
 		t.Error("more new code does not end it")
 	}
 }

@@ -111,7 +111,7 @@ func (s *session) add(out profile.Sample) {
 
 // begin tells the receiver that sampling begins.
 func (s *session) begin(engine capture.Engine, start time.Time) {
-	s.pace.stir(start)
+	s.pace.wantSoon(start)
 	m := s.b.Meta()
 	m.Start, m.Engine, m.Describe = start, engine.Name(), engine.Describe()
 	m.Version, m.Command = s.o.Version, s.what()

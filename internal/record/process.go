@@ -69,8 +69,8 @@ func (s *session) ended(p *process) {
 	}
 }
 
-// learns returns how many pieces of a runtime's code in the batch had not been seen before.
-func (p *process) learns() int {
+// newCode returns how many pieces of a runtime's code in the batch had not been seen before.
+func (p *process) newCode() int {
 	if p.able.learns == nil {
 		return 0
 	}

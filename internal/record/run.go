@@ -36,7 +36,7 @@ func moment() (mono uint64, day time.Time) {
 
 // keepTime keeps candid responsive on a crowded machine until stop is called.
 func (s *session) keepTime() (stop func()) {
-	return priority.Keep(func(t priority.Told) {
+	return priority.Keep(func(t priority.Report) {
 		s.o.Log(t.String())
 		if t.Refused() {
 			s.late.Store(&t)

@@ -71,7 +71,7 @@ type session struct {
 	began    time.Time // start of attaching
 	progress time.Time // when Options.Progress was last called
 	pace     batchPace
-	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
+	late     atomic.Pointer[priority.Report] // candid gets a CPU late, and may not change that
 	gc       gctune.Collector
 	memory
 }
@@ -276,7 +276,7 @@ func (s *session) BatchEnd() {
 		s.nameThreads(p)
 		s.spare(p)
 		s.follow(p)
-		news += p.learns()
+		news += p.newCode()
 		bare = bare || p.able.learns == nil
 		p.fresh, p.batched, p.thin, p.sampled = false, false, false, now
 		if len(p.in.keys) > maxKeys {
@@ -296,7 +296,7 @@ func (s *session) BatchEnd() {
 		s.name(false)
 	}
 	if bare || len(s.deferred.stacks) > 0 {
-		s.pace.stir(now)
+		s.pace.wantSoon(now)
 	}
 	s.observe(false)
 	s.countAll()

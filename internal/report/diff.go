@@ -73,7 +73,7 @@ func (pg *diffPage) head() {
 	for i, side := range c.Sides {
 		name := [2]string{"base", "new "}[i]
 		samples := plural(c.All[i].Samples, "sample", "samples")
-		if c.Event.Name != "samples" {
+		if c.Event.Kind != profile.EventSamples {
 			samples += " of " + clean(c.Event.Name)
 		}
 		facts := []string{pg.paint(bold, clean(side.Name)), samples}

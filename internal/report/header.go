@@ -103,7 +103,7 @@ func amounts(s *profile.Selection) []string {
 	facts := []string{plural(s.All.Samples, "sample", "samples")}
 	if s.Filter.Event < len(p.Events) {
 		e := p.Events[s.Filter.Event]
-		if e.Unit != "count" || e.Name != "samples" {
+		if e.Unit != "count" || e.Kind != profile.EventSamples {
 			facts[0] += " of " + clean(e.Name)
 			facts = append(facts, amount(s.All.Weight, e.Unit)+" in all")
 		}

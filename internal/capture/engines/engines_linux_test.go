@@ -22,7 +22,7 @@ import (
 type recorder struct {
 	weight  map[uint32]uint64
 	count   map[uint32]int
-	kinds   map[capture.NoticeKind]int
+	kinds   map[capture.ProcessEventKind]int
 	samples int
 	batches int
 	bytes   int
@@ -32,7 +32,7 @@ type recorder struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{weight: map[uint32]uint64{}, count: map[uint32]int{}, kinds: map[capture.NoticeKind]int{}}
+	return &recorder{weight: map[uint32]uint64{}, count: map[uint32]int{}, kinds: map[capture.ProcessEventKind]int{}}
 }
 
 func (r *recorder) Sample(s *capture.Snapshot) {

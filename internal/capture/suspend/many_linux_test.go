@@ -84,7 +84,7 @@ func fewDescriptors(t *testing.T, n uint64) {
 func TestDescriptorsAreLeft(t *testing.T) {
 	p := start(t, compile(t, "queue"))
 	fewDescriptors(t, 200)
-	defer priority.Keep(func(priority.Told) {})()
+	defer priority.Keep(func(priority.Report) {})()
 	e := open(t, options(500, p.pid()))
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer stop()

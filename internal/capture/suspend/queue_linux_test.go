@@ -102,7 +102,7 @@ func TestCrowdIsSampled(t *testing.T) {
 // recordUntil runs the engine until there is enough.
 func recordUntil(t *testing.T, e *Engine, sink capture.Sink, enough func() bool) {
 	t.Helper()
-	defer priority.Keep(func(priority.Told) {})()
+	defer priority.Keep(func(priority.Report) {})()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)

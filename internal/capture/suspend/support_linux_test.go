@@ -19,12 +19,12 @@ import (
 type counter struct {
 	samples int
 	weight  map[uint32]uint64
-	kinds   map[capture.NoticeKind]int
+	kinds   map[capture.ProcessEventKind]int
 	look    func(*capture.Snapshot)
 }
 
 func newCounter() *counter {
-	return &counter{weight: map[uint32]uint64{}, kinds: map[capture.NoticeKind]int{}}
+	return &counter{weight: map[uint32]uint64{}, kinds: map[capture.ProcessEventKind]int{}}
 }
 
 func (c *counter) Sample(s *capture.Snapshot) {
@@ -84,7 +84,7 @@ func open(t testing.TB, opts capture.Options) *Engine {
 // program, which has already been started.
 func record(t testing.TB, e capture.Engine, sink capture.Sink, d time.Duration) {
 	t.Helper()
-	defer priority.Keep(func(priority.Told) {})()
+	defer priority.Keep(func(priority.Report) {})()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	if err := e.Run(ctx, sink); err != nil {

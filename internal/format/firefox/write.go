@@ -167,9 +167,9 @@ func (w *writer) meta() {
 
 // tracks returns the threads with their samples in the order of time: the threads of a process
 // together, its first thread first, then the busiest.
-func (w *writer) tracks() []profile.Lane {
-	list := profile.Lanes(w.p)
-	slices.SortFunc(list, func(a, b profile.Lane) int {
+func (w *writer) tracks() []profile.TrackSamples {
+	list := profile.ByTrack(w.p)
+	slices.SortFunc(list, func(a, b profile.TrackSamples) int {
 		x, y := &w.p.Threads[a.Thread], &w.p.Threads[b.Thread]
 		main := func(t *profile.Thread) int {
 			if t.TID == t.PID {
@@ -186,7 +186,7 @@ func (w *writer) tracks() []profile.Lane {
 // weightTypes are keyed by the unit of an event.
 var weightTypes = map[string]string{"nanoseconds": "tracing-ms", "bytes": "bytes"}
 
-func (w *writer) thread(t *profile.Lane) {
+func (w *writer) thread(t *profile.TrackSamples) {
 	p := w.p
 	th, e := p.Threads[t.Thread], p.Events[t.Event]
 	name := cmp.Or(th.Name, "[unknown]")

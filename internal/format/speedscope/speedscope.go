@@ -144,23 +144,23 @@ func (w *writer) frames() {
 }
 
 func (w *writer) profiles() {
-	lanes := profile.Lanes(w.p)
+	tracks := profile.ByTrack(w.p)
 	// The page opens with the busiest thread.
-	slices.SortFunc(lanes, func(a, b profile.Lane) int {
+	slices.SortFunc(tracks, func(a, b profile.TrackSamples) int {
 		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Thread, b.Thread))
 	})
-	for i := range lanes {
+	for i := range tracks {
 		if i > 0 {
 			w.raw(",\n")
 		}
-		w.lane(&lanes[i])
+		w.track(&tracks[i])
 	}
 }
 
 // units are those of speedscope, keyed by the units of events.
 var units = map[string]string{"nanoseconds": "nanoseconds", "bytes": "bytes"}
 
-func (w *writer) lane(l *profile.Lane) {
+func (w *writer) track(l *profile.TrackSamples) {
 	t, e := w.p.Threads[l.Thread], w.p.Events[l.Event]
 	name := fmt.Sprintf("%s (tid %d)", t.Name, t.TID)
 	if len(w.p.Events) > 1 {
@@ -210,7 +210,7 @@ type did struct {
 
 // states writes what the thread did, if that is known: a list of the distinct pairs of state and
 // system call, and for each sample its index in that list.
-func (w *writer) states(l *profile.Lane, column func(each func(s *profile.Sample))) {
+func (w *writer) states(l *profile.TrackSamples, column func(each func(s *profile.Sample))) {
 	var list []did
 	at := make(map[did]int)
 	known := false
@@ -248,7 +248,7 @@ func (w *writer) states(l *profile.Lane, column func(each func(s *profile.Sample
 // skids writes the frames in which samples came late (walk.Skid), which are not part of the stacks
 // that speedscope shows: for each such sample its index among all, then the frames, the outermost
 // first.
-func (w *writer) skids(l *profile.Lane) {
+func (w *writer) skids(l *profile.TrackSamples) {
 	first := true
 	l.Each(func(i int, s *profile.Sample) {
 		before := w.p.BeforeSkid(s.Node)

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// Lanes hold every sample once, however the profile keeps them.
+// The parts that ByTrack returns hold every sample once, however the profile keeps them.
 func TestLanesHaveEverySampleOnce(t *testing.T) {
 	p := profiletest.Java()
 	slices.Reverse(p.Samples) // so that the order of time differs
@@ -21,7 +21,7 @@ func TestLanesHaveEverySampleOnce(t *testing.T) {
 			left[s]++
 		}
 		seen := map[profile.Track]bool{}
-		for _, l := range profile.Lanes(b.Finish()) {
+		for _, l := range profile.ByTrack(b.Finish()) {
 			weight, last, n := uint64(0), uint64(0), 0
 			l.Each(func(i int, s *profile.Sample) {
 				if s.Thread != l.Thread || s.Event != l.Event || s.Time < last || i != n {

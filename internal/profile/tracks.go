@@ -6,8 +6,8 @@ type Track struct {
 	Event  uint16
 }
 
-// Lane holds the samples of one track, in the order of time.
-type Lane struct {
+// TrackSamples holds the samples of one track, in the order of time.
+type TrackSamples struct {
 	Track
 	Samples int
 	Weight  uint64 // of all of them together
@@ -15,7 +15,7 @@ type Lane struct {
 }
 
 // Each visits the samples, in the order of time.
-func (l *Lane) Each(visit func(i int, s *Sample)) {
+func (l *TrackSamples) Each(visit func(i int, s *Sample)) {
 	i := 0
 	l.log.each(func(s *Sample) {
 		visit(i, s)
@@ -23,8 +23,8 @@ func (l *Lane) Each(visit func(i int, s *Sample)) {
 	})
 }
 
-// Lanes splits the single samples of p by track.
-func Lanes(p *Profile) []Lane {
+// ByTrack splits the single samples of p by track.
+func ByTrack(p *Profile) []TrackSamples {
 	logs := p.packed
 	if !tracked(p) {
 		logs = nil
@@ -41,11 +41,11 @@ func Lanes(p *Profile) []Lane {
 			last.add(*s)
 		})
 	}
-	lanes := make([]Lane, len(logs))
+	tracks := make([]TrackSamples, len(logs))
 	for i, l := range logs {
-		lanes[i] = Lane{Track{l.last.Thread, l.last.Event}, l.n, l.weight, l.ordered()}
+		tracks[i] = TrackSamples{Track{l.last.Thread, l.last.Event}, l.n, l.weight, l.ordered()}
 	}
-	return lanes
+	return tracks
 }
 
 // tracked reports whether p keeps the samples of each track separately.
