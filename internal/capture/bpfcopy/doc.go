@@ -5,5 +5,5 @@ package bpfcopy
 
 //go:generate go tool bpf2go -go-package bpfcopy -tags linux -target amd64,arm64 -output-stem capture capture bpf/capture.c -- -O2 -Wall -Werror
 //go:generate go tool bpf2go -go-package bpfcopy -tags linux -target amd64,arm64 -output-stem ticks ticks bpf/capture.c -- -O2 -Wall -Werror -DTICKS
-//go:generate go tool bpf2go -go-package bpfcopy -tags linux -target amd64,arm64 -output-stem away away bpf/away.c -- -O2 -Wall -Werror
-//go:generate go tool bpf2go -go-package bpfcopy -tags linux -target amd64,arm64 -output-stem point point bpf/point.c -- -O2 -Wall -Werror
+//go:generate go tool bpf2go -go-package bpfcopy -tags linux -target amd64,arm64 -output-stem offcpu offcpu bpf/offcpu.c -- -O2 -Wall -Werror
+//go:generate go tool bpf2go -go-package bpfcopy -tags linux -target amd64,arm64 -output-stem probe probe bpf/probe.c -- -O2 -Wall -Werror

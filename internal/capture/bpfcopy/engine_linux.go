@@ -206,7 +206,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			return err
 		}
 	}
-	if err := e.progs.away.start(); err != nil {
+	if err := e.progs.offCPU.start(); err != nil {
 		return err
 	}
 	if err := e.progs.points.start(); err != nil {
@@ -262,15 +262,15 @@ const (
 	// mostPatience is how long samples may lie in the ring, which has room for more and wakes the
 	// reader when three eighths of it are used.
 	mostPatience = 500 * time.Millisecond
-	// awayPatience is the same if threads that slept are sampled: what they waited for is asked
+	// offCPUPatience is the same if threads that slept are sampled: what they waited for is asked
 	// when the samples are read.
-	awayPatience = 100 * time.Millisecond
+	offCPUPatience = 100 * time.Millisecond
 )
 
 // patience returns how long samples may wait for their reader.
 func (e *Engine) patience(sink capture.Sink) time.Duration {
-	if e.progs.away != nil {
-		return perfevent.Patience(sink, awayPatience)
+	if e.progs.offCPU != nil {
+		return perfevent.Patience(sink, offCPUPatience)
 	}
 	return perfevent.Patience(sink, mostPatience)
 }
@@ -285,7 +285,7 @@ func (e *Engine) tellDue() bool {
 	if !e.toldAll {
 		every = e.briefest()
 	}
-	if e.progs.away == nil || e.opts.Tell <= 0 || time.Since(e.telling) < every {
+	if e.progs.offCPU == nil || e.opts.Tell <= 0 || time.Since(e.telling) < every {
 		return false
 	}
 	e.telling = time.Now()
@@ -308,7 +308,7 @@ func (e *Engine) finish(sink capture.Sink) {
 	end := perfevent.Now()
 	e.collectRest()
 	e.walkAll(sink)
-	if e.progs.away != nil && e.lookAsleep(end, true, sink) {
+	if e.progs.offCPU != nil && e.lookAsleep(end, true, sink) {
 		sink.BatchEnd()
 		// Threads that woke up meanwhile report their sleep themselves.
 		e.collectRest()

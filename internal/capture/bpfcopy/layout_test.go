@@ -87,7 +87,7 @@ func TestOffsetsAreTheSources(t *testing.T) {
 		{"bpf/copy.h", "notice", noticeSize, map[string]int{
 			"kind": 0, "what": 4, "time": offTime, "pid": offNotePID, "tid": offNoteTID, "parent": offNoteParent, "last": offNoteLast, "status": offNoteStatus, "comm": offNoteComm,
 		}},
-		{"bpf/away.c", "look", lookSize, map[string]int{
+		{"bpf/offcpu.c", "look", lookSize, map[string]int{
 			"since": offLookSince, "pid": offLookPID, "tid": offLookTID, "state": offLookState, "syscall": offLookSyscall,
 			"thread_base": offLookThreadBase, "first_stack": offLookFirstStack, "kernel_len": offLookKernelLen, "regs": offLookRegs, "kernel": offLookKernel,
 		}},

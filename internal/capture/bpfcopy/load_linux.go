@@ -50,7 +50,7 @@ type programs struct {
 	coll    *ebpf.Collection
 	sample  *ebpf.Program
 	count   *ebpf.Program // nil if no software counter is requested
-	away    *away         // nil if time off the CPU is not requested
+	offCPU  *offcpu       // nil if time off the CPU is not requested
 	points  *points       // nil if only time is requested
 	links   []link.Link
 	variant Variant
@@ -127,7 +127,7 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 		p.links = append(p.links, l)
 	}
 	if ev.wall >= 0 || ev.off >= 0 {
-		if p.away, err = openAway(coll, opts, ev, variant, ringSize, kernel); err != nil {
+		if p.offCPU, err = openOffCPU(coll, opts, ev, variant, ringSize, kernel); err != nil {
 			p.close()
 			return nil, err
 		}
@@ -176,7 +176,7 @@ func configure(spec *ebpf.CollectionSpec, opts capture.Options, ringSize int) er
 var shared = []string{"ring", "targets", "known", "follows", "scratch", "lost", "spending"}
 
 func (p *programs) close() {
-	p.away.close()
+	p.offCPU.close()
 	p.points.close()
 	for _, l := range p.links {
 		_ = l.Close()

@@ -14,7 +14,7 @@ import (
 // from the kernel, their stacks are read from outside: neither changes while they sleep, and a
 // second look checks that they slept all the time.
 type asleep struct {
-	looks  []byte // records of bpf/away.c
+	looks  []byte // records of bpf/offcpu.c
 	stacks []byte
 	copies []stackCopy
 	maps   map[uint32][]target.Mapping // by PID
@@ -41,7 +41,7 @@ func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 	a := &e.seen
 	a.looks, a.maps = a.looks[:0], map[uint32][]target.Mapping{}
 	var started uint64
-	if e.progs.away.coll.Variables["started"].Get(&started) != nil {
+	if e.progs.offCPU.coll.Variables["started"].Get(&started) != nil {
 		return false
 	}
 	e.started = started
@@ -49,7 +49,7 @@ func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 		e.told = told{}
 	}
 	e.asleep = 0
-	err := e.progs.away.each(func(b []byte) {
+	err := e.progs.offCPU.each(func(b []byte) {
 		if word(b[offLookSince:]) != 0 {
 			e.asleep++
 		}
@@ -66,7 +66,7 @@ func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 	for next := 0; next < len(a.looks); {
 		next = a.read(next, maxStackOf(e.opts))
 		a.still = map[uint32]uint64{}
-		if e.progs.away.each(func(b []byte) {
+		if e.progs.offCPU.each(func(b []byte) {
 			a.still[binary.LittleEndian.Uint32(b[offLookTID:])] = word(b[offLookSince:])
 		}) != nil {
 			break

@@ -18,7 +18,7 @@ func TestQuick(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil || !permitted() {
 		t.Skip("BPF is not permitted here, or the kernel does not describe itself")
 	}
-	for name, read := range map[string]func() (*ebpf.CollectionSpec, error){"capture": loadCapture, "ticks": loadTicks, "away": loadAway, "point": loadPoint} {
+	for name, read := range map[string]func() (*ebpf.CollectionSpec, error){"capture": loadCapture, "ticks": loadTicks, "offcpu": loadOffcpu, "probe": loadProbe} {
 		spec, err := read()
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestSameFields(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	for name, read := range map[string]func() (*ebpf.CollectionSpec, error){"capture": loadCapture, "ticks": loadTicks, "away": loadAway, "point": loadPoint} {
+	for name, read := range map[string]func() (*ebpf.CollectionSpec, error){"capture": loadCapture, "ticks": loadTicks, "offcpu": loadOffcpu, "probe": loadProbe} {
 		spec, err := read()
 		if err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ const (
 	noticeSize    = offNoteComm + 16
 )
 
-// Offsets in struct look of bpf/away.c.
+// Offsets in struct look of bpf/offcpu.c.
 const (
 	offLookSince      = 0
 	offLookPID        = 8

@@ -34,8 +34,8 @@ func (e *Engine) AddPID(pid int) error {
 	if err := e.progs.points.addProcess(pid, e.opts, e.events, running); err != nil {
 		return err
 	}
-	if running && e.progs.away != nil {
-		return e.progs.away.each(func([]byte) {})
+	if running && e.progs.offCPU != nil {
+		return e.progs.offCPU.each(func([]byte) {})
 	}
 	return nil
 }

@@ -54,8 +54,8 @@ func (w *Waiters) Each(f func(Waiter)) error {
 	})
 }
 
-func (w *Waiters) load() (*away, error) {
-	spec, err := loadAway()
+func (w *Waiters) load() (*offcpu, error) {
+	spec, err := loadOffcpu()
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
 	}
@@ -74,7 +74,7 @@ func (w *Waiters) load() (*away, error) {
 	if err != nil {
 		return nil, loadError(err)
 	}
-	a := &away{coll: coll}
+	a := &offcpu{coll: coll}
 	if err := coll.Maps["targets"].Put(w.pid, captureTarget{}); err != nil {
 		a.close()
 		return nil, fmt.Errorf("tell the BPF program of process %d: %w", w.pid, err)

@@ -7,7 +7,7 @@
  * clock by exact copies, which is what most recordings are: to read all the others takes candid
  * longer than to load these.
  */
-#include "away.h"
+#include "offcpu.h"
 
 /* A software counter's cookie holds the event's index, and above it how far apart a CPU's
  * samples shall be, ns. */

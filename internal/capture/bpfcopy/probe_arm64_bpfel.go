@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type pointFollow struct {
+type probeFollow struct {
 	_        structs.HostLayout
 	Count    uint32
 	Ref      uint32
@@ -31,27 +31,27 @@ type pointFollow struct {
 	}
 }
 
-type pointKnown struct {
+type probeKnown struct {
 	_       structs.HostLayout
 	Program uint64
 	Goless  uint32
 	Follow  uint32
 }
 
-type pointSpent struct {
+type probeSpent struct {
 	_      structs.HostLayout
 	Copies uint64
 	Ns     uint64
 }
 
-type pointTarget struct {
+type probeTarget struct {
 	_       structs.HostLayout
 	Program uint64
 	Flags   uint32
 	Pad     uint32
 }
 
-type pointWork struct {
+type probeWork struct {
 	_     structs.HostLayout
 	Users uint64
 	Plan  struct {
@@ -110,52 +110,52 @@ type pointWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	pointMapFollows     = "follows"
-	pointMapHits        = "hits"
-	pointMapKnown       = "known"
-	pointMapLost        = "lost"
-	pointMapRing        = "ring"
-	pointMapScratch     = "scratch"
-	pointMapSpending    = "spending"
-	pointMapTargets     = "targets"
-	pointProgPointExact = "point_exact"
-	pointProgPointSized = "point_sized"
-	pointProgProbeExact = "probe_exact"
-	pointProgProbeSized = "probe_sized"
-	pointVarAll         = "all"
-	pointVarAllFlags    = "all_flags"
-	pointVarCanFindVma  = "can_find_vma"
-	pointVarEager       = "eager"
-	pointVarMaxStack    = "max_stack"
-	pointVarMaxUnknown  = "max_unknown"
-	pointVarPidNs       = "pid_ns"
-	pointVarRedZone     = "red_zone"
-	pointVarWatermark   = "watermark"
-	pointVarZeros       = "zeros"
+	probeMapFollows     = "follows"
+	probeMapHits        = "hits"
+	probeMapKnown       = "known"
+	probeMapLost        = "lost"
+	probeMapRing        = "ring"
+	probeMapScratch     = "scratch"
+	probeMapSpending    = "spending"
+	probeMapTargets     = "targets"
+	probeProgPointExact = "point_exact"
+	probeProgPointSized = "point_sized"
+	probeProgProbeExact = "probe_exact"
+	probeProgProbeSized = "probe_sized"
+	probeVarAll         = "all"
+	probeVarAllFlags    = "all_flags"
+	probeVarCanFindVma  = "can_find_vma"
+	probeVarEager       = "eager"
+	probeVarMaxStack    = "max_stack"
+	probeVarMaxUnknown  = "max_unknown"
+	probeVarPidNs       = "pid_ns"
+	probeVarRedZone     = "red_zone"
+	probeVarWatermark   = "watermark"
+	probeVarZeros       = "zeros"
 )
 
-// loadPoint returns the embedded CollectionSpec for point.
-func loadPoint() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_PointBytes)
+// loadProbe returns the embedded CollectionSpec for probe.
+func loadProbe() (*ebpf.CollectionSpec, error) {
+	reader := bytes.NewReader(_ProbeBytes)
 	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
 	if err != nil {
-		return nil, fmt.Errorf("can't load point: %w", err)
+		return nil, fmt.Errorf("can't load probe: %w", err)
 	}
 
 	return spec, err
 }
 
-// loadPointObjects loads point and converts it into a struct.
+// loadProbeObjects loads probe and converts it into a struct.
 //
 // The following types are suitable as obj argument:
 //
-//	*pointObjects
-//	*pointPrograms
-//	*pointMaps
+//	*probeObjects
+//	*probePrograms
+//	*probeMaps
 //
 // See ebpf.CollectionSpec.LoadAndAssign documentation for details.
-func loadPointObjects(obj any, opts *ebpf.CollectionOptions) error {
-	spec, err := loadPoint()
+func loadProbeObjects(obj any, opts *ebpf.CollectionOptions) error {
+	spec, err := loadProbe()
 	if err != nil {
 		return err
 	}
@@ -163,29 +163,29 @@ func loadPointObjects(obj any, opts *ebpf.CollectionOptions) error {
 	return spec.LoadAndAssign(obj, opts)
 }
 
-// pointSpecs contains maps and programs before they are loaded into the kernel.
+// probeSpecs contains maps and programs before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type pointSpecs struct {
-	pointProgramSpecs
-	pointMapSpecs
-	pointVariableSpecs
+type probeSpecs struct {
+	probeProgramSpecs
+	probeMapSpecs
+	probeVariableSpecs
 }
 
-// pointProgramSpecs contains programs before they are loaded into the kernel.
+// probeProgramSpecs contains programs before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type pointProgramSpecs struct {
+type probeProgramSpecs struct {
 	PointExact *ebpf.ProgramSpec `ebpf:"point_exact"`
 	PointSized *ebpf.ProgramSpec `ebpf:"point_sized"`
 	ProbeExact *ebpf.ProgramSpec `ebpf:"probe_exact"`
 	ProbeSized *ebpf.ProgramSpec `ebpf:"probe_sized"`
 }
 
-// pointMapSpecs contains maps before they are loaded into the kernel.
+// probeMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type pointMapSpecs struct {
+type probeMapSpecs struct {
 	Follows  *ebpf.MapSpec `ebpf:"follows"`
 	Hits     *ebpf.MapSpec `ebpf:"hits"`
 	Known    *ebpf.MapSpec `ebpf:"known"`
@@ -196,10 +196,10 @@ type pointMapSpecs struct {
 	Targets  *ebpf.MapSpec `ebpf:"targets"`
 }
 
-// pointVariableSpecs contains global variables before they are loaded into the kernel.
+// probeVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type pointVariableSpecs struct {
+type probeVariableSpecs struct {
 	All        *ebpf.VariableSpec `ebpf:"all"`
 	AllFlags   *ebpf.VariableSpec `ebpf:"all_flags"`
 	CanFindVma *ebpf.VariableSpec `ebpf:"can_find_vma"`
@@ -212,26 +212,26 @@ type pointVariableSpecs struct {
 	Zeros      *ebpf.VariableSpec `ebpf:"zeros"`
 }
 
-// pointObjects contains all objects after they have been loaded into the kernel.
+// probeObjects contains all objects after they have been loaded into the kernel.
 //
-// It can be passed to loadPointObjects or ebpf.CollectionSpec.LoadAndAssign.
-type pointObjects struct {
-	pointPrograms
-	pointMaps
-	pointVariables
+// It can be passed to loadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
+type probeObjects struct {
+	probePrograms
+	probeMaps
+	probeVariables
 }
 
-func (o *pointObjects) Close() error {
-	return _PointClose(
-		&o.pointPrograms,
-		&o.pointMaps,
+func (o *probeObjects) Close() error {
+	return _ProbeClose(
+		&o.probePrograms,
+		&o.probeMaps,
 	)
 }
 
-// pointMaps contains all maps after they have been loaded into the kernel.
+// probeMaps contains all maps after they have been loaded into the kernel.
 //
-// It can be passed to loadPointObjects or ebpf.CollectionSpec.LoadAndAssign.
-type pointMaps struct {
+// It can be passed to loadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
+type probeMaps struct {
 	Follows  *ebpf.Map `ebpf:"follows"`
 	Hits     *ebpf.Map `ebpf:"hits"`
 	Known    *ebpf.Map `ebpf:"known"`
@@ -242,8 +242,8 @@ type pointMaps struct {
 	Targets  *ebpf.Map `ebpf:"targets"`
 }
 
-func (m *pointMaps) Close() error {
-	return _PointClose(
+func (m *probeMaps) Close() error {
+	return _ProbeClose(
 		m.Follows,
 		m.Hits,
 		m.Known,
@@ -255,10 +255,10 @@ func (m *pointMaps) Close() error {
 	)
 }
 
-// pointVariables contains all global variables after they have been loaded into the kernel.
+// probeVariables contains all global variables after they have been loaded into the kernel.
 //
-// It can be passed to loadPointObjects or ebpf.CollectionSpec.LoadAndAssign.
-type pointVariables struct {
+// It can be passed to loadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
+type probeVariables struct {
 	All        *ebpf.Variable `ebpf:"all"`
 	AllFlags   *ebpf.Variable `ebpf:"all_flags"`
 	CanFindVma *ebpf.Variable `ebpf:"can_find_vma"`
@@ -271,18 +271,18 @@ type pointVariables struct {
 	Zeros      *ebpf.Variable `ebpf:"zeros"`
 }
 
-// pointPrograms contains all programs after they have been loaded into the kernel.
+// probePrograms contains all programs after they have been loaded into the kernel.
 //
-// It can be passed to loadPointObjects or ebpf.CollectionSpec.LoadAndAssign.
-type pointPrograms struct {
+// It can be passed to loadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
+type probePrograms struct {
 	PointExact *ebpf.Program `ebpf:"point_exact"`
 	PointSized *ebpf.Program `ebpf:"point_sized"`
 	ProbeExact *ebpf.Program `ebpf:"probe_exact"`
 	ProbeSized *ebpf.Program `ebpf:"probe_sized"`
 }
 
-func (p *pointPrograms) Close() error {
-	return _PointClose(
+func (p *probePrograms) Close() error {
+	return _ProbeClose(
 		p.PointExact,
 		p.PointSized,
 		p.ProbeExact,
@@ -290,7 +290,7 @@ func (p *pointPrograms) Close() error {
 	)
 }
 
-func _PointClose(closers ...io.Closer) error {
+func _ProbeClose(closers ...io.Closer) error {
 	for _, closer := range closers {
 		if err := closer.Close(); err != nil {
 			return err
@@ -301,5 +301,5 @@ func _PointClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed point_arm64_bpfel.o
-var _PointBytes []byte
+//go:embed probe_arm64_bpfel.o
+var _ProbeBytes []byte

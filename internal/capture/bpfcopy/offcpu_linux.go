@@ -14,20 +14,20 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
-// away measures the time that threads are off the CPU.
-type away struct {
+// offcpu measures the time that threads are off the CPU.
+type offcpu struct {
 	coll  *ebpf.Collection
 	links []link.Link
 	all   *link.Iter // iterates over the threads of all targets
 }
 
-// openAway loads the programs for time off the CPU, which use the maps of main.
-func openAway(main *ebpf.Collection, opts capture.Options, ev *events, variant Variant, ringSize int, cache *btf.Cache) (*away, error) {
-	a, err := openAwayWith(main, opts, ev, variant, ringSize, cache, false)
+// openOffCPU loads the programs for time off the CPU, which use the maps of main.
+func openOffCPU(main *ebpf.Collection, opts capture.Options, ev *events, variant Variant, ringSize int, cache *btf.Cache) (*offcpu, error) {
+	a, err := openOffCPUWith(main, opts, ev, variant, ringSize, cache, false)
 	if err == nil || errors.Is(err, capture.ErrPermission) {
 		return a, err
 	}
-	a, second := openAwayWith(main, opts, ev, variant, ringSize, cache, true)
+	a, second := openOffCPUWith(main, opts, ev, variant, ringSize, cache, true)
 	if second != nil {
 		return nil, fmt.Errorf("watch threads sleep: %w: this kernel has neither the tracepoint sched_exit_tp (Linux 6.14) nor kprobes: %w",
 			capture.ErrUnsupported, err)
@@ -35,8 +35,8 @@ func openAway(main *ebpf.Collection, opts capture.Options, ev *events, variant V
 	return a, nil
 }
 
-func openAwayWith(main *ebpf.Collection, opts capture.Options, ev *events, variant Variant, ringSize int, cache *btf.Cache, probe bool) (*away, error) {
-	spec, err := loadAway()
+func openOffCPUWith(main *ebpf.Collection, opts capture.Options, ev *events, variant Variant, ringSize int, cache *btf.Cache, probe bool) (*offcpu, error) {
+	spec, err := loadOffcpu()
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
 	}
@@ -82,7 +82,7 @@ func openAwayWith(main *ebpf.Collection, opts capture.Options, ev *events, varia
 	if err != nil {
 		return nil, loadError(err)
 	}
-	a := &away{coll: coll}
+	a := &offcpu{coll: coll}
 	if err := a.attach(back, probe); err != nil {
 		a.close()
 		return nil, err
@@ -93,7 +93,7 @@ func openAwayWith(main *ebpf.Collection, opts capture.Options, ev *events, varia
 // switchers are the names that compilers give the function that ends a context switch.
 var switchers = []string{"finish_task_switch", "finish_task_switch.isra.0", "finish_task_switch.constprop.0"}
 
-func (a *away) attach(back string, probe bool) error {
+func (a *offcpu) attach(back string, probe bool) error {
 	attach := func(name string) error {
 		l, err := link.AttachTracing(link.TracingOptions{Program: a.coll.Programs[name]})
 		if err != nil {
@@ -126,7 +126,7 @@ func (a *away) attach(back string, probe bool) error {
 }
 
 // start begins to count time off the CPU, also for threads that are already asleep.
-func (a *away) start() error {
+func (a *offcpu) start() error {
 	if a == nil {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (a *away) start() error {
 
 // each calls f with a record of every thread of the targets, and makes candid
 // follow those that it does not follow yet.
-func (a *away) each(f func(look []byte)) error {
+func (a *offcpu) each(f func(look []byte)) error {
 	r, err := a.all.Open()
 	if err != nil {
 		return fmt.Errorf("go over the targets' threads: %w", err)
@@ -163,7 +163,7 @@ func (a *away) each(f func(look []byte)) error {
 	}
 }
 
-func (a *away) close() {
+func (a *offcpu) close() {
 	if a == nil {
 		return
 	}

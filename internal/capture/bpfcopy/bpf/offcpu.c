@@ -9,7 +9,7 @@
  * How much of that time it waited for a CPU is the kernel's own account
  * (sched_info), so wakeups need not be watched.
  */
-#include "away.h"
+#include "offcpu.h"
 
 /* Set by the loader. */
 const volatile __u64 min_sleep = 0;   /* of off-cpu, ns; 0: it is not asked for */

@@ -42,7 +42,7 @@ func loadPoints(main *ebpf.Collection, opts capture.Options, ev *events, variant
 	if len(names) == 0 {
 		return p, nil
 	}
-	spec, err := loadPoint()
+	spec, err := loadProbe()
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
 	}
