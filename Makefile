@@ -10,13 +10,20 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64
 
-.PHONY: all candid demo quick test test-full check check-full vet tidy bench oracle lint build generate check-generate web clean
+.PHONY: all candid zip demo quick test test-full check check-full vet tidy bench oracle lint build generate check-generate web clean
 
 all: candid
 
 # The binary for this machine.
 candid:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o candid ./cmd/candid
+
+# candid.exe with its licence and its page, for people who use Windows.
+zip:
+	rm -rf dist/candid-windows-amd64 && mkdir -p dist/candid-windows-amd64
+	GOOS=windows GOARCH=amd64 go build -trimpath -ldflags '$(LDFLAGS)' -o dist/candid-windows-amd64/candid.exe ./cmd/candid
+	cp LICENSE docs/windows.md dist/candid-windows-amd64/
+	cd dist && rm -f candid-windows-amd64.zip && python3 -m zipfile -c candid-windows-amd64.zip candid-windows-amd64
 
 # Profile a real Java program (javac on the JDK's own sources), write a flame
 # graph, print where the time went.

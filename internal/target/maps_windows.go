@@ -1,9 +1,11 @@
 package target
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"os"
-	"unsafe"
+	"slices"
 
 	"golang.org/x/sys/windows"
 
@@ -28,22 +30,11 @@ func (p *Process) Mappings() ([]Mapping, error) {
 	// The kernel's word: the loader's list is the process's own, which may write any path there.
 	paths := map[uint64]string{}
 	var out []Mapping
-	var info windows.MemoryBasicInformation
-	for at := uint64(0); len(out) < maxMappings; {
-		if windows.VirtualQueryEx(h, uintptr(at), &info, unsafe.Sizeof(info)) != nil {
-			break
-		}
-		start, end := uint64(info.BaseAddress), uint64(info.BaseAddress)+uint64(info.RegionSize)
-		if end <= at {
-			break
-		}
-		at = end
-		if info.State != windows.MEM_COMMIT {
-			continue
-		}
-		m := Mapping{Start: start, End: end, Perm: permOf(info.Protect), Offset: start - uint64(info.AllocationBase)}
+	for _, info := range p.regions(h) {
+		base := uint64(info.AllocationBase)
+		m := Mapping{Start: uint64(info.BaseAddress), End: uint64(info.BaseAddress + info.RegionSize), Perm: permOf(info.Protect)}
+		m.Offset = m.Start - base
 		if info.Type != memPrivate {
-			base := uint64(info.AllocationBase)
 			path, known := paths[base]
 			if !known {
 				path = winsys.MappedFile(h, base)
@@ -64,6 +55,32 @@ func (p *Process) Mappings() ([]Mapping, error) {
 		return nil, &AccessError{PID: p.PID, Reason: ReasonZombie, UID: -1}
 	}
 	return out, nil
+}
+
+// regions returns the process's regions. If the system does not answer, they are those of the images
+// in the loader's list, all of whose sections are taken for code.
+func (p *Process) regions(h windows.Handle) []windows.MemoryBasicInformation {
+	p.sys.mu.Lock()
+	silent := p.sys.silent
+	p.sys.mu.Unlock()
+	if !silent {
+		all, err := winsys.Regions(h, maxMappings)
+		if !errors.Is(err, winsys.ErrNoAnswer) {
+			return all
+		}
+		p.sys.mu.Lock()
+		p.sys.silent = true
+		p.sys.mu.Unlock()
+	}
+	var out []windows.MemoryBasicInformation
+	for _, l := range winsys.LoadedImages(h) {
+		out = append(out, windows.MemoryBasicInformation{
+			BaseAddress: uintptr(l.Base), AllocationBase: uintptr(l.Base), RegionSize: uintptr(l.Size), State: windows.MEM_COMMIT,
+			Protect: windows.PAGE_EXECUTE_READ, Type: memImage,
+		})
+	}
+	slices.SortFunc(out, func(a, b windows.MemoryBasicInformation) int { return cmp.Compare(a.BaseAddress, b.BaseAddress) })
+	return out
 }
 
 // Types of memory, MEM_* of winnt.h.

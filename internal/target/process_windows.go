@@ -18,6 +18,7 @@ type processSystem struct {
 	mu     sync.Mutex
 	handle windows.Handle       // 0: none
 	files  map[string][2]uint64 // identities of mapped files, by path: they cannot be replaced while they are mapped
+	silent bool                 // its regions are not told
 	images map[uint64]*image    // by base
 }
 

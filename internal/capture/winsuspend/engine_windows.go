@@ -27,7 +27,8 @@ type Engine struct {
 	adding sync.Mutex
 	added  []*process
 
-	s sampler
+	s     sampler
+	stuck bool // the sampler did not return
 
 	samples, bytes, lost, slowed atomic.Uint64
 	ended                        atomic.Uint64
@@ -164,12 +165,22 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 	close(stop)
 	if done != nil {
-		err = <-done
+		select {
+		case err = <-done:
+		case <-time.After(stopPatience):
+			// Its page says whether a thread stands: the guard lets go of it when candid ends.
+			e.stuck = true
+			e.note(fmt.Sprintf("the system did not return from a call on a thread within %v: candid went on without it", stopPatience))
+		}
 	}
 	e.ended.Store(winsys.Clock())
 	e.deliver(sink)
 	return err
 }
+
+// stopPatience is how long the last copy of a thread may take. In Wine a call for a thread that ends
+// may never return.
+const stopPatience = 5 * time.Second
 
 // batchEvery is how often samples are handed over.
 const batchEvery = 200 * time.Millisecond
@@ -203,6 +214,9 @@ func (e *Engine) note(line string) {
 
 // Close closes all handles and ends the guard. Run must have returned.
 func (e *Engine) Close() error {
+	if e.stuck {
+		return nil // its goroutine may still use all of it
+	}
 	e.s.close()
 	for _, p := range e.added {
 		p.close()

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync/atomic"
-	"unsafe"
 
 	"golang.org/x/sys/windows"
 
@@ -176,11 +175,8 @@ func (th *thread) foundAt(sp uint64) bool {
 	if th.nstacks+th.next != before {
 		return true
 	}
-	var info windows.MemoryBasicInformation
-	if windows.VirtualQueryEx(th.proc.handle, uintptr(sp), &info, unsafe.Sizeof(info)) != nil || info.State != windows.MEM_COMMIT {
-		return false
-	}
-	return th.addStack(uint64(info.AllocationBase), uint64(info.BaseAddress)+uint64(info.RegionSize))
+	info, ok := winsys.RegionAt(th.proc.handle, sp)
+	return ok && th.addStack(uint64(info.AllocationBase), uint64(info.BaseAddress)+uint64(info.RegionSize))
 }
 
 // snapshot makes a sample of what was copied.

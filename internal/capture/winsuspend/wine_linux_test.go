@@ -1,0 +1,228 @@
+package winsuspend_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
+)
+
+// The tests run candid.exe in Wine, on programs that run in Wine.
+
+// built are the programs of Windows that the tests build, by their package.
+var built struct {
+	sync.Mutex
+	paths map[string]string
+	dir   string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+func buildWindows(t *testing.T, pkg string) string {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("Wine runs programs for x86-64 on such a machine")
+	}
+	built.Lock()
+	defer built.Unlock()
+	if path := built.paths[pkg]; path != "" {
+		return path
+	}
+	if built.dir == "" {
+		var err error
+		if built.dir, err = os.MkdirTemp("", "candid wine *"); err != nil {
+			t.Fatal(err)
+		}
+		built.paths = map[string]string{}
+	}
+	path := filepath.Join(built.dir, filepath.Base(pkg)+".exe")
+	c := exec.Command("go", "build", "-o", path, pkg)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=windows", "GOARCH=amd64")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("build %s for Windows: %v\n%s", pkg, err, out)
+	}
+	built.paths[pkg] = path
+	return path
+}
+
+func candidExe(t *testing.T) string {
+	return buildWindows(t, "github.com/candid-profiler/candid/cmd/candid")
+}
+
+// wine runs a program and returns what it printed and its exit code.
+func wine(t *testing.T, dir string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	patience := 3 * time.Minute
+	if fixture.Full(t) {
+		patience = 3 * time.Hour
+	}
+	c := fixture.Wine(t, args[0], args[1:]...)
+	c.Dir = dir
+	var o, e bytes.Buffer
+	c.Stdout, c.Stderr, c.WaitDelay = &o, &e, 5*time.Second
+	if err := fixture.Spawn(c); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(patience, func() { _ = c.Process.Kill() })
+	err := c.Wait()
+	if !late.Stop() {
+		t.Fatalf("run %s in Wine: not done within %v: %v\n%s%s", strings.Join(args, " "), patience, err, o.String(), e.String())
+	}
+	return o.String(), e.String(), c.ProcessState.ExitCode()
+}
+
+// spin starts the test program and returns its process id as Windows numbers it.
+func spin(t *testing.T, seconds int) int {
+	t.Helper()
+	source, err := os.ReadFile("testdata/spin.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe := fixture.MinGW(t, "x86_64-w64-mingw32-gcc", "spin.exe", string(source), "-O2")
+	return startWine(t, exe, strconv.Itoa(seconds))
+}
+
+// startWine starts a program that prints its process id first.
+func startWine(t *testing.T, args ...string) int {
+	t.Helper()
+	c := fixture.Wine(t, args[0], args[1:]...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fixture.Spawn(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	pid, convErr := strconv.Atoi(strings.TrimSpace(line))
+	if convErr != nil {
+		t.Fatalf("%s printed %q: %v", args[0], line, err)
+	}
+	return pid
+}
+
+// collapsed reads a file of collapsed stacks.
+func collapsed(t *testing.T, path string) map[string]uint64 {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]uint64{}
+	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
+		at := strings.LastIndexByte(line, ' ')
+		n, err := strconv.ParseUint(line[at+1:], 10, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		out[line[:at]] += n
+	}
+	return out
+}
+
+// Every stack of a program's own threads has the callers that it must have.
+func TestRecordNative(t *testing.T) {
+	exe, pid, dir := candidExe(t), spin(t, 30), filepath.Join(t.TempDir(), "a b ä")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "-o", "o ü.collapsed")
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, errs)
+	}
+	var all, right uint64
+	for stack, n := range collapsed(t, filepath.Join(dir, "o ü.collapsed")) {
+		if !strings.Contains(stack, "leaf_spin") {
+			continue
+		}
+		all += n
+		if strings.Contains(stack, "worker;outer_call;middle_call;leaf_spin") && strings.HasPrefix(strings.TrimPrefix(stack, "spin.exe;"), "RtlUserThreadStart;BaseThreadInitThunk") {
+			right += n
+		} else {
+			t.Logf("%d %s", n, stack)
+		}
+	}
+	if all == 0 {
+		t.Fatalf("no sample of the function in which the program is:\n%s", errs)
+	}
+	if right*1000 < all*999 {
+		t.Errorf("%d of %d have the callers that they must have:\n%s", right, all, errs)
+	}
+}
+
+// A program that candid starts is sampled, its output and its exit code are passed on.
+func TestRecordLaunched(t *testing.T) {
+	exe, dir := candidExe(t), t.TempDir()
+	source, err := os.ReadFile("testdata/spin.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prog := fixture.MinGW(t, "x86_64-w64-mingw32-gcc", "spin.exe", string(source), "-O2")
+	out, errs, code := wine(t, dir, exe, "record", "-o", "x.jfr", "--", prog, "2")
+	if code != 7 {
+		t.Errorf("exit code %d, the program's is 7\n%s", code, errs)
+	}
+	if _, err := strconv.Atoi(strings.TrimSpace(out)); err != nil {
+		t.Errorf("the program's output is %q", out)
+	}
+	out, errs, code = wine(t, dir, exe, "report", "x.jfr")
+	if code != 0 || !strings.Contains(out, "leaf_spin") || !strings.Contains(out, "mainCRTStartup") {
+		t.Errorf("report: exit code %d\n%s%s", code, out, errs)
+	}
+	if _, _, code = wine(t, dir, exe, "record", "-o", "y.jfr", "--", "no-such-program"); code != 127 {
+		t.Errorf("a program that does not exist: exit code %d, not 127", code)
+	}
+	if _, _, code = wine(t, dir, exe, "record", "-p", "999996", "-o", "y.jfr"); code != 4 {
+		t.Errorf("a process that does not exist: exit code %d, not 4", code)
+	}
+}
+
+// However candid is ended, no thread stays suspended; what the program has suspended itself stays so.
+func TestEndedWhileSampling(t *testing.T) {
+	rounds := 4
+	if fixture.Full(t) {
+		rounds = 1000
+	}
+	killer, exe, pid := buildWindows(t, "./testdata/killer"), candidExe(t), spin(t, 60+4*rounds)
+	args := []string{exe, "record", "-p", strconv.Itoa(pid), "-d", "60s", "-F", "20000", "--force", "-o", "x.jfr"}
+	for _, what := range []string{"candid", "guard"} {
+		n := rounds
+		if what == "guard" {
+			n = (rounds + 3) / 4
+		}
+		out, errs, code := wine(t, t.TempDir(), append([]string{killer, strconv.Itoa(pid), strconv.Itoa(n), what}, args...)...)
+		if code != 0 {
+			t.Fatalf("%s ended: exit code %d\n%s%s", what, code, out, errs)
+		}
+		t.Log(what + ": " + strings.TrimSpace(out))
+	}
+}
+
+// ps lists programs.
+func TestCommands(t *testing.T) {
+	exe, pid, dir := candidExe(t), spin(t, 60), t.TempDir()
+	out, errs, code := wine(t, dir, exe, "ps", "-a", "--json")
+	if code != 0 || !strings.Contains(out, fmt.Sprintf(`"pid": %d,`, pid)) || !strings.Contains(out, "spin.exe") {
+		t.Errorf("ps: exit code %d\n%s%s", code, out, errs)
+	}
+}
