@@ -102,7 +102,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "candid",
 		Short: "See where a running program spends its time, from outside the program",
-		Long: `candid is a sampling profiler for Java programs and native code on Linux.
+		Long: `candid is a sampling profiler for Java, .NET and native programs on Linux.
 
 It looks at a running program from outside: no agent, no restart, no flag. It
 copies the registers and the stack of a thread that is on a CPU, lets the thread

@@ -227,7 +227,7 @@ func (m *Metadata) Blob(index uint32, max uint64) ([]byte, bool) {
 	if !m.read(h[:left], at) {
 		return nil, false
 	}
-	n, used, ok := compressed(h[:left])
+	n, used, ok := Compressed(h[:left])
 	if !ok || uint64(n) > max || uint64(index)+uint64(used)+uint64(n) > m.blobs.size {
 		return nil, false
 	}
@@ -274,8 +274,8 @@ func (m *Metadata) text(at, max uint64) (string, bool) {
 	return "", false
 }
 
-// compressed reads a number of 1, 2 or 4 bytes (II.23.2).
-func compressed(b []byte) (v uint32, n int, ok bool) {
+// Compressed reads a number of 1, 2 or 4 bytes (II.23.2), and returns how many.
+func Compressed(b []byte) (v uint32, n int, ok bool) {
 	switch {
 	case len(b) >= 1 && b[0]&0x80 == 0:
 		return uint32(b[0]), 1, true

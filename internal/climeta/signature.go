@@ -42,7 +42,7 @@ type signature struct {
 }
 
 func (s *signature) number() uint32 {
-	v, n, ok := compressed(s.b)
+	v, n, ok := Compressed(s.b)
 	if !ok {
 		s.bad = true
 		return 0

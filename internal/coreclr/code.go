@@ -35,6 +35,9 @@ type code struct {
 
 	parts []part // by address
 	named named
+
+	bounds  []boundary // which code is of which instruction
+	bounded bool       // they were read
 }
 
 // part is a function of a method, with unwind information of its own.

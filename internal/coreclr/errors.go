@@ -8,7 +8,7 @@ var (
 	ErrNotReady = errors.New("the runtime is still starting")
 	// ErrVersion says that nothing is known of the runtime's version: frames of managed code are
 	// then found by guessing, and have no names.
-	ErrVersion = errors.New("managed code is read of .NET 8, 9 and 10")
+	ErrVersion = errors.New("its managed code is not known, only that of .NET 8, 9 and 10: methods have no names, and stacks with them are guesses")
 	// ErrDescriptor says that what the runtime publishes about itself cannot be read.
 	ErrDescriptor = errors.New("the runtime's contract descriptor cannot be read")
 	// ErrPlatform says that managed code cannot be read on this kind of machine.

@@ -49,7 +49,7 @@ func FuzzHostile(f *testing.F) {
 			return
 		}
 		m := &memoryImage{b}
-		vm, err := Open(m, fmt.Sprintf("%d.0.0", 8+major%2), Symbols{DacTable: 8}, nil, nil)
+		vm, err := Open(m, fmt.Sprintf("%d.0.0", 8+major%2), Symbols{DacTable: 8}, nil, Files{})
 		if err != nil {
 			return
 		}
@@ -175,4 +175,26 @@ func FuzzReadable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, typ, method string) {
 		readable(climeta.Type{Namespace: "N", Names: []string{"A", typ}}, method, []string{"int"}, nil)
 	})
+}
+
+func FuzzBoundaries(f *testing.F) {
+	f.Add([]byte{0x02, 0x43, 0x21, 0x10, 0x22})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, all := range [][]boundary{decodeBoundaries(b), unpackBoundaries(b)} {
+			instructionAt(all, 100)
+		}
+	})
+}
+
+func TestNibbleNumbers(t *testing.T) {
+	// The examples of docs/design/datacontracts/DebugInfo.md.
+	for _, c := range []struct {
+		b    []byte
+		want uint32
+	}{{[]byte{0x00}, 0}, {[]byte{0x07}, 7}, {[]byte{0x09}, 8}, {[]byte{0x7f}, 63}, {[]byte{0x89, 0x08}, 512}} {
+		r := nibbles{b: c.b}
+		if got := r.number(); got != c.want || r.bad {
+			t.Errorf("%x is %d, should be %d", c.b, got, c.want)
+		}
+	}
 }

@@ -15,6 +15,7 @@ type layout struct {
 	// pointers says that the map of nibbles holds pointers too, as since 10
 	// (src/coreclr/vm/nibblemapmacros.h).
 	pointers bool
+	packed   bool   // the debug information of a method is packed by bits, as since 10
 	lastStub uint64 // header values up to this one are kinds of stubs
 
 	ready struct{ info, header, composite, functions, count, methods uint64 } // ReadyToRunInfo; info is Module's
@@ -85,7 +86,7 @@ func layoutOf(major int) (layout, error) {
 		l.image.assembly, l.image.loaded, l.image.flat = 0x118, 0x78, 0x70
 		l.code.data, l.code.state, l.code.first = 8, 0, 16
 	case 10:
-		l.pointers = true
+		l.pointers, l.packed = true, true
 	default:
 		return l, fmt.Errorf("CoreCLR %d is not known: %w", major, ErrVersion)
 	}

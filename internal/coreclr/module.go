@@ -7,15 +7,18 @@ import (
 	"unicode/utf16"
 
 	"github.com/candid-profiler/candid/internal/climeta"
+	"github.com/candid-profiler/candid/internal/portablepdb"
 )
 
 // module is one module of the process: an assembly's file, or what was made in memory.
 type module struct {
-	addr  uint64
-	name  string // "System.Private.CoreLib", "" if not known
-	path  string // of its file, "" if it has none
-	meta  *climeta.Metadata
-	image *peImage
+	addr   uint64
+	name   string // "System.Private.CoreLib", "" if not known
+	path   string // of its file, "" if it has none
+	meta   *climeta.Metadata
+	image  *peImage
+	pdb    *portablepdb.PDB
+	looked bool // the pdb was looked for
 }
 
 // Bounds of modules.

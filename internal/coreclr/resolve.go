@@ -41,6 +41,13 @@ func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	n := vm.name(c)
 	s.Function, s.Raw, s.Signature = n.function, n.raw, n.signature
 	s.NoName = n.function == unknownMethod || n.function == unloaded
+	off := uint32(f.Ref)
+	if f.Flags&walk.ReturnAddress != 0 {
+		off--
+	}
+	if file, line, ok := vm.line(c, n, off); ok {
+		s.File, s.Line = symbol.Printable(file), line
+	}
 	if n.stub {
 		s.Kind = walk.KindStub
 	}

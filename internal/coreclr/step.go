@@ -76,7 +76,11 @@ func (vm *VM) Owns(pc uint64) bool {
 	if e.pc == pc-1 && e.code != nil {
 		return true
 	}
-	return vm.sectionOf(pc) != nil || vm.sectionOf(pc-1) != nil || vm.loose(pc)
+	if vm.sectionOf(pc) != nil || vm.sectionOf(pc-1) != nil {
+		return true
+	}
+	is, _ := vm.loose(pc)
+	return is
 }
 
 // Step implements walk.Stepper.

@@ -1,6 +1,8 @@
 package coreclr
 
 import (
+	"strings"
+
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -12,18 +14,27 @@ const maxStub = 256
 type Code interface {
 	// Frame returns the frame of an address; its Kind is walk.KindUnknown if no file holds it.
 	Frame(pc uint64, flags walk.FrameFlags) (walk.Frame, bool)
-	// Executable reports whether addr lies in memory that may be executed.
-	Executable(addr uint64) bool
+	// Locate returns the mapping that a frame is in.
+	Locate(f walk.Frame) (*native.Module, uint64, bool)
 }
 
-// loose reports whether an address lies in memory that no file holds. The runtime puts small pieces
-// of code there that its map does not have, such as those that move a delegate's arguments.
-func (vm *VM) loose(pc uint64) bool {
+// ownMemory is the memory from which the runtime maps its code twice, to write it in one place and
+// to run it in another (src/coreclr/minipal/Unix/doublemapping.cpp).
+const ownMemory = "/memfd:doublemapper"
+
+// loose reports whether an address lies in memory that no file holds, and whether that is certainly
+// the runtime's. The runtime puts small pieces of code there that its map does not have, such as
+// those that move a delegate's arguments, or through which native code calls managed code.
+func (vm *VM) loose(pc uint64) (is, own bool) {
 	if vm.native == nil {
-		return false
+		return false, false
 	}
 	f, ok := vm.native.Frame(pc, 0)
-	return ok && f.Kind == walk.KindUnknown
+	if !ok || f.Kind != walk.KindUnknown {
+		return false, false
+	}
+	m, _, ok := vm.native.Locate(f)
+	return true, ok && strings.HasPrefix(m.Mapping.Path, ownMemory)
 }
 
 // stepStub steps over code that belongs to no method: precode, which leads to a method that may
@@ -32,8 +43,12 @@ func (vm *VM) loose(pc uint64) bool {
 // reading the code.
 func (vm *VM) stepStub(c *walk.Cursor, at uint64, flags walk.FrameFlags) walk.Verdict {
 	s := vm.sectionOf(at)
-	if s == nil && (!c.Leaf || !vm.loose(at)) {
-		return walk.NotMine
+	own := s != nil
+	if !own {
+		is := false
+		if is, own = vm.loose(at); !c.Leaf || !is {
+			return walk.NotMine
+		}
 	}
 	f := walk.Frame{PC: c.Regs.PC, Ref: vm.stubRef(s, at), Kind: walk.KindStub, Prov: c.Prov, Flags: flags}
 	if !c.Leaf {
@@ -52,8 +67,8 @@ func (vm *VM) stepStub(c *walk.Cursor, at uint64, flags walk.FrameFlags) walk.Ve
 	if ok {
 		var ra uint64
 		ra, _, ok = native.Caller(c, r)
-		// Code in no section is the runtime's only if managed code has called it.
-		ok = ok && c.AfterCall(ra) && (s != nil || vm.sectionOf(ra-1) != nil)
+		// Code in memory of unknown use is the runtime's only if managed code has called it.
+		ok = ok && c.AfterCall(ra) && (own || vm.sectionOf(ra-1) != nil)
 	}
 	if !ok && s == nil {
 		return walk.NotMine

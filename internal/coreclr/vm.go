@@ -19,8 +19,8 @@ type VM struct {
 	lay     layout
 	desc    *descriptor // nil: the runtime publishes none
 	unix    bool
-	native  Code   // nil: nothing is known of it
-	open    Opener // nil: no files are read
+	native  Code // nil: nothing is known of it
+	files   Files
 
 	batch    uint32
 	sections sectionTable
@@ -44,9 +44,6 @@ type Symbols struct {
 	Descriptor uint64 // DotNetRuntimeContractDescriptor
 }
 
-// Opener opens a file that the process knows by a path.
-type Opener func(path string) (File, error)
-
 // File is a file that is read in places.
 type File interface {
 	ReadAt(p []byte, off int64) (int, error)
@@ -54,13 +51,13 @@ type File interface {
 }
 
 // Open reads the runtime of a process. version is "9.0.5". The error wraps ErrNotReady, ErrVersion
-// or ErrPlatform. code and open may be nil.
-func Open(mem memory, version string, at Symbols, code Code, open Opener) (*VM, error) {
+// or ErrPlatform. code may be nil.
+func Open(mem memory, version string, at Symbols, code Code, files Files) (*VM, error) {
 	if cpu.Host() != cpu.AMD64 {
 		return nil, ErrPlatform
 	}
 	major, _ := strconv.Atoi(version[:max(strings.IndexByte(version, '.'), 0)])
-	vm := &VM{mem: mem, version: version, unix: true, native: code, open: open, batch: 1, modules: map[uint64]*module{}}
+	vm := &VM{mem: mem, version: version, unix: true, native: code, files: files, batch: 1, modules: map[uint64]*module{}}
 	var err error
 	if vm.lay, err = layoutOf(major); err != nil {
 		return nil, fmt.Errorf("read CoreCLR %s: %w", version, err)

@@ -83,6 +83,7 @@ func TestChain(t *testing.T) {
 				}
 				p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: long, Hz: 999, Events: []string{"cpu"}})
 				checkChain(t, p, tooLittle)
+				checkLines(t, p)
 			})
 		}
 	}
@@ -115,6 +116,30 @@ func checkChain(t *testing.T, p *profile.Profile, tooLittle func(string, ...any)
 	}
 	if float64(whole) < 0.999*float64(in) {
 		t.Errorf("of %d stacks %d have every caller: %v", in, whole, incomplete)
+	}
+}
+
+// lines are the lines of Chain.cs in which the methods of the chain call the next one.
+var lines = map[string]int32{"Derived.ByVirtual": 16, "Derived.ByInterface": 18, "Program.ByDelegate": 34, "Program.ByStatic": 42}
+
+// checkLines compares the lines of methods that have only one.
+func checkLines(t *testing.T, p *profile.Profile) {
+	t.Helper()
+	seen := map[string]bool{}
+	for i := range p.Frames {
+		f := &p.Frames[i]
+		fn := &p.Funcs[f.Func]
+		want, ok := lines[fn.Name]
+		if !ok || !profile.ManagedFrame(f.Kind) {
+			continue
+		}
+		seen[fn.Name] = true
+		if f.Line != want || !strings.HasSuffix(fn.File, "Chain.cs") {
+			t.Errorf("%s is in %q, line %d; should be line %d of Chain.cs", fn.Name, fn.File, f.Line, want)
+		}
+	}
+	if len(seen) < len(lines) && !t.Skipped() {
+		t.Errorf("only %v were seen", seen)
 	}
 }
 

@@ -54,7 +54,7 @@ type stepped struct {
 }
 
 func stepThrough(t *testing.T, major int, assembly string, env []string) int {
-	steps := 12000
+	steps := 5000
 	if fixture.Full(t) {
 		steps = 40000
 	}

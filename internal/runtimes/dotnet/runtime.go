@@ -75,6 +75,9 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 		if k == nil {
 			continue
 		}
+		if k.dacTable == 0 {
+			return nil, fmt.Errorf("open CoreCLR of process %d (%s): CoreCLR %s: %w", t.PID, m.Path, k.version, coreclr.ErrVersion)
+		}
 		bias, ok := m.Bias(k.progs)
 		if !ok {
 			unplaced = m.Path // a single-file program maps its assemblies from the same file
@@ -88,7 +91,7 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 		if code != nil {
 			known = code
 		}
-		vm, err := coreclr.Open(t.Memory(), k.version, at, known, opener(t))
+		vm, err := coreclr.Open(t.Memory(), k.version, at, known, filesOf(t, exe))
 		if errors.Is(err, coreclr.ErrNotReady) {
 			err = runtimes.Mark(err, runtimes.ErrNotReady)
 		}
@@ -103,9 +106,24 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 	return nil, fmt.Errorf("process %d: %w", t.PID, runtimes.ErrAbsent)
 }
 
-// opener returns how the files of a process are opened.
-func opener(t *target.Process) coreclr.Opener {
-	return func(path string) (coreclr.File, error) { return t.OpenInRoot(path) }
+// filesOf returns the files of a process whose program is exe.
+func filesOf(t *target.Process, exe string) coreclr.Files {
+	return coreclr.Files{
+		Open: func(path string) (coreclr.File, error) { return t.OpenInRoot(path) },
+		At: func(addr uint64) string {
+			maps, err := t.Mappings()
+			if err != nil {
+				return ""
+			}
+			for _, m := range maps {
+				if m.Contains(addr) && m.FileBacked() {
+					return m.Path
+				}
+			}
+			return ""
+		},
+		Dir: path.Dir(exe),
+	}
 }
 
 // facts examines a module's file, unless that was done before.
@@ -123,6 +141,8 @@ func (f *finder) facts(t *target.Process, m target.Module) *facts {
 		defer file.Close()
 		if at, progs, err := runtimes.Exports(file, "g_dacTable", "DotNetRuntimeContractDescriptor"); err == nil && at[0] != 0 {
 			k = &facts{dacTable: at[0], descriptor: at[1], progs: progs, version: runtimes.CoreCLRVersion(file, m.Path)}
+		} else if err == nil && path.Base(m.Path) == library {
+			k = &facts{version: runtimes.CoreCLRVersion(file, m.Path)} // up to .NET 5 it exports nothing
 		}
 	}
 	f.files[key] = k
