@@ -159,8 +159,12 @@ func (e *examiner) instance(r *runtimes.Runtime, c Check) {
 		e.t.Runtime = printable(title)
 	}
 	c.Seen, c.Means = e.t.Runtime, r.Means
+	vm, configured := i.(runtimes.Configured)
+	if notes := i.Notes(); len(notes) > 0 && !configured {
+		c.State, c.Means = Limited, printable(notes[0])
+	}
 	e.add(c)
-	if vm, ok := i.(runtimes.Configured); ok {
+	if configured {
 		e.jvm(vm)
 	}
 }

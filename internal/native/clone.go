@@ -64,9 +64,10 @@ func begins(c *walk.Cursor, pc uint64) bool {
 // at most, with the return address: 4 in musl.
 const startWords = 8
 
-// started moves the Cursor to the call with which its thread began, if that lies just above and
-// nothing else does that could be a return address. The function that is called there never returns
-// (it ends in a call of pthread_exit), so reading it says nothing about its frame.
+// started moves the Cursor to the call with which its thread or its program began, if that lies just
+// above and nothing else does that could be a return address. The function that is called there
+// never returns (musl's end in calls of pthread_exit and exit, or jump through a register), so
+// reading it says nothing about its frame.
 func (s *Stepper) started(c *walk.Cursor) bool {
 	sp := c.Regs.SP()
 	for i := uint64(0); i < startWords && !c.Leaf && c.Regs.Arch == cpu.AMD64; i++ {
@@ -77,7 +78,7 @@ func (s *Stepper) started(c *walk.Cursor) bool {
 		if v < 4096 || !s.Executable(v-1) || !c.AfterCall(v) {
 			continue
 		}
-		if !begins(c, v) {
+		if !begins(c, v) && !s.entered(c, v) {
 			return false
 		}
 		c.Regs.PC = v
@@ -88,4 +89,14 @@ func (s *Stepper) started(c *walk.Cursor) bool {
 		return true
 	}
 	return false
+}
+
+// entered reports whether v is the return address of a call by the code at a program's entry point.
+func (s *Stepper) entered(c *walk.Cursor, v uint64) bool {
+	a, ok := s.find(v - 1)
+	if !ok || s.reader == nil {
+		return false
+	}
+	m := s.modules[a.module]
+	return m.loaded && m.File != nil && m.File.Entry != 0 && s.reader.entered(c.Regs.Arch, c.Mem, m.File.Entry+m.Bias, v-1)
 }

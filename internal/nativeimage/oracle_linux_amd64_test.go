@@ -70,6 +70,56 @@ type score struct{ steps, right, wrong, exact, derived, heuristic, falseExact, f
 // TestOracle steps the Closure compiler and compares the caller that the walker finds at each
 // instruction with the truth: no caller that is called exact may be wrong.
 func TestOracle(t *testing.T) {
+	steps := 6000
+	if fixture.Full(t) {
+		steps = 100000
+	}
+	if n, _ := strconv.Atoi(os.Getenv("ORACLE")); n > 0 {
+		steps = n
+	}
+	sc := stepped(t, steps, func(w *walk.Walker, vm *VM, code *native.Stepper) {
+		w.Add(vm)
+		w.Add(code)
+	})
+	t.Logf("%+v", sc)
+	if sc.falseExact > 0 {
+		t.Errorf("%d wrong callers were said to be exact", sc.falseExact)
+	}
+	if sc.falseDerived*1000 > sc.steps {
+		t.Errorf("%d of %d callers were wrong and not said to be guesses", sc.falseDerived, sc.steps)
+	}
+	if sc.right*1000 < sc.steps*995 {
+		t.Errorf("only %d of %d callers are right", sc.right, sc.steps)
+	}
+}
+
+// TestOracleWithoutTables measures how often callers are right in an image whose tables are not
+// known. All of them are guesses, and must be called so.
+func TestOracleWithoutTables(t *testing.T) {
+	steps := 3000
+	if fixture.Full(t) {
+		steps = 50000
+	}
+	sc := stepped(t, steps, func(w *walk.Walker, vm *VM, code *native.Stepper) {
+		g := &Guesser{native: code}
+		for i := range vm.images {
+			g.add(vm.images[i].code)
+		}
+		w.Add(g)
+		w.Add(code)
+	})
+	t.Logf("%+v: %.2f %% are right", sc, 100*float64(sc.right)/float64(max(sc.steps, 1)))
+	if sc.falseExact+sc.falseDerived > 0 {
+		t.Errorf("%d wrong callers were not said to be guesses", sc.falseExact+sc.falseDerived)
+	}
+	if sc.right*100 < sc.steps*95 {
+		t.Errorf("only %d of %d callers are right", sc.right, sc.steps)
+	}
+}
+
+// stepped steps the Closure compiler and compares the caller that a walker finds at each
+// instruction with the truth.
+func stepped(t *testing.T, steps int, steppers func(*walk.Walker, *VM, *native.Stepper)) score {
 	runtime.LockOSThread()
 	p := compiler(t, "image25")
 	tr, err := oracle.Attach(busiest(t, p.PID()))
@@ -94,15 +144,7 @@ func TestOracle(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := walk.New(cpu.AMD64, code)
-	w.Add(vm)
-	w.Add(code)
-	steps := 6000
-	if fixture.Full(t) {
-		steps = 100000
-	}
-	if n, _ := strconv.Atoi(os.Getenv("ORACLE")); n > 0 {
-		steps = n
-	}
+	steppers(w, vm, code)
 	var (
 		sc    score
 		snap  capture.Snapshot
@@ -134,19 +176,10 @@ func TestOracle(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("%+v", sc)
 	if sc.steps < steps/2 {
 		t.Logf("only %d instructions with a known caller were seen", sc.steps)
 	}
-	if sc.falseExact > 0 {
-		t.Errorf("%d wrong callers were said to be exact", sc.falseExact)
-	}
-	if sc.falseDerived*1000 > sc.steps {
-		t.Errorf("%d of %d callers were wrong and not said to be guesses", sc.falseDerived, sc.steps)
-	}
-	if sc.right*1000 < sc.steps*995 {
-		t.Errorf("only %d of %d callers are right", sc.right, sc.steps)
-	}
+	return sc
 }
 
 // count compares the second frame of a stack with the truth.

@@ -38,17 +38,21 @@ const (
 	maxTexts = 1 << 17
 )
 
-// Resolver names the frames that the VM stepped over.
-func (vm *VM) Resolver() symbol.Resolver { return resolver{vm} }
+// Resolver names the frames that the VM stepped over; native those of images whose tables are not
+// known.
+func (vm *VM) Resolver(native symbol.Resolver) symbol.Resolver { return resolver{vm, native} }
 
-type resolver struct{ vm *VM }
+type resolver struct {
+	vm     *VM
+	native symbol.Resolver
+}
 
 // Resolve implements symbol.Resolver.
 func (r resolver) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	vm := r.vm
 	im := vm.find(f.PC)
 	if im == nil {
-		return append(out, symbol.Frame{Function: noMethod, BCI: -1, Kind: f.Kind, Flags: f.Flags, Addr: f.PC, NoName: true})
+		return r.native.Resolve(f, out)
 	}
 	addr := f.PC - im.bias
 	list, coarse := vm.at(im.image, f.PC-im.code.start, f.Flags&walk.ReturnAddress != 0)

@@ -16,6 +16,7 @@ type VM struct {
 	native  *native.Stepper
 	memory  *target.Memory
 	process *target.Process
+	unknown Guesser
 
 	calls  []call
 	leaves map[uint64]leaf
@@ -74,14 +75,14 @@ func (vm *VM) find(at uint64) *mapped {
 }
 
 // Owns implements walk.Stepper.
-func (vm *VM) Owns(pc uint64) bool { return vm.find(pc) != nil }
+func (vm *VM) Owns(pc uint64) bool { return vm.find(pc) != nil || vm.unknown.Owns(pc) }
 
 // Step implements walk.Stepper.
 func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 	pc := c.Regs.PC
 	im := vm.find(pc)
 	if im == nil {
-		return walk.NotMine
+		return vm.unknown.Step(c)
 	}
 	f := c.Stack.Next()
 	*f = walk.Frame{PC: pc, Kind: walk.KindAOT, Prov: c.Prov}

@@ -13,9 +13,6 @@ import (
 // ErrNotImage means that a process maps no native image.
 var ErrNotImage = errors.New("no native image")
 
-// ErrUnknown means that a process maps a native image whose tables are not known.
-var ErrUnknown = errors.New("its tables of frames are of a release that is not known, so callers of its Java code are guesses and its methods have no names")
-
 // Finder opens the native images of processes, and reads each file once. It is used from one
 // goroutine; its zero value is ready to use.
 type Finder struct {
@@ -28,6 +25,7 @@ type fileKey struct{ dev, inode uint64 }
 type known struct {
 	*image
 	native bool // it is a native image
+	text   span // addresses of the file
 	progs  []segment
 	file   *os.File // stays open, for names; nil without an image
 }
@@ -59,29 +57,26 @@ func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 	if cpu.Host() != cpu.AMD64 {
 		return nil, ErrNotImage
 	}
-	vm := &VM{native: nat, memory: p.Memory(), process: p}
-	found := false
+	vm := &VM{native: nat, memory: p.Memory(), process: p, unknown: Guesser{native: nat}}
 	for _, m := range nat.Modules() {
 		if !f.May(m.Mapping) || len(vm.images) == maxImages {
 			continue
 		}
 		k := f.learn(m)
-		found = found || k.native
-		if k.image == nil {
-			continue
-		}
 		for _, s := range k.progs {
-			if off := m.Mapping.Offset - s.offset; off < s.size {
-				vm.add(k, m.Mapping.Start-s.addr-off)
-				break
+			off := m.Mapping.Offset - s.offset
+			if off >= s.size {
+				continue
 			}
+			if bias := m.Mapping.Start - s.addr - off; k.image != nil {
+				vm.add(k, bias)
+			} else {
+				vm.unknown.add(span{k.text.start + bias, k.text.end + bias})
+			}
+			break
 		}
 	}
-	switch {
-	case len(vm.images) > 0:
-	case found:
-		return nil, ErrUnknown
-	default:
+	if len(vm.images) == 0 && len(vm.unknown.code) == 0 {
 		return nil, ErrNotImage
 	}
 	vm.reset()
@@ -113,21 +108,19 @@ func (k *known) read(file *os.File) {
 	if !ok {
 		return
 	}
-	k.native = true
+	k.native, k.text = true, p.text
+	for _, h := range p.progs {
+		// A mapping begins at the page that the segment begins in.
+		if lead := h.Vaddr % 4096; lead <= h.Off {
+			k.progs = append(k.progs, segment{h.Off - lead, h.Filesz + lead, h.Vaddr - lead})
+		}
+	}
 	im, ok := find(p, p.heap, p.text)
 	if !ok {
 		return
 	}
 	k.image, k.file = im, file
 	im.version = Version(file)
-	for _, h := range p.progs {
-		// A mapping begins at the page that the segment begins in.
-		lead := h.Vaddr % 4096
-		if lead > h.Off {
-			continue
-		}
-		k.progs = append(k.progs, segment{h.Off - lead, h.Filesz + lead, h.Vaddr - lead})
-	}
 }
 
 // Version returns what the image says of the release that it was made with, "GraalVM CE 25.0.2"; ""
@@ -143,10 +136,21 @@ func (vm *VM) Version() string {
 
 // Notes returns what is not known of the process's images, and why.
 func (vm *VM) Notes() []string {
+	if len(vm.unknown.code) > 0 {
+		return []string{"its tables of frames are of a release that is not known, so callers of its Java code are guesses and its methods have no names"}
+	}
 	for i := range vm.images {
 		if vm.images[i].format == nil {
 			return []string{"its frames are known, but not its methods: they are described in a way that is not known"}
 		}
 	}
 	return nil
+}
+
+// Unknown returns the stepper for images whose tables are not known; nil if there are none.
+func (vm *VM) Unknown() *Guesser {
+	if len(vm.unknown.code) == 0 {
+		return nil
+	}
+	return &vm.unknown
 }

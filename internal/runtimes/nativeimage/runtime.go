@@ -71,7 +71,7 @@ func (i instance) Title() string {
 func (i instance) Stepper() walk.Stepper { return i.VM }
 
 // Resolver implements runtimes.Instance.
-func (i instance) Resolver(symbol.Resolver) symbol.Resolver { return i.VM.Resolver() }
+func (i instance) Resolver(native symbol.Resolver) symbol.Resolver { return i.VM.Resolver(native) }
 
 // ByRef implements runtimes.Instance.
 func (i instance) ByRef() bool { return false }
