@@ -25,6 +25,7 @@ missing() {
   [ "$(uname -m)" != x86_64 ] || have x86_64-w64-mingw32-gcc || need+=(gcc-mingw-w64-x86-64-win32)
   [ "$(uname -m)" != x86_64 ] || have x86_64-w64-mingw32-g++ || need+=(g++-mingw-w64-x86-64-win32)
   have clang || need+=(clang)
+  have llvm-pdbutil || need+=(llvm)
   have lld || have ld.lld || need+=(lld)
   [ -z "$part" ] || have llvm-profdata || need+=(llvm)
   have strace || need+=(strace)

@@ -206,6 +206,27 @@ func (m *Image) Section(rva uint32) *Section {
 	return nil
 }
 
+// Segment returns the number of the section that an address lies in, from 1, and the address's
+// offset in it, as debug information counts; false if it lies in none.
+func (m *Image) Segment(rva uint32) (number uint16, off uint32, ok bool) {
+	s := m.Section(rva)
+	if s == nil {
+		return 0, 0, false
+	}
+	return uint16(s.number + 1), rva - s.RVA, true
+}
+
+// Address returns the address of an offset in the section with a number; false if there is no such
+// place.
+func (m *Image) Address(number uint16, off uint32) (rva uint32, ok bool) {
+	for i := range m.Sections {
+		if s := &m.Sections[i]; s.number+1 == int(number) {
+			return s.RVA + off, off < s.Size
+		}
+	}
+	return 0, false
+}
+
 // AtOffset returns the address of what is at an offset of the file; false if it is not loaded.
 func (m *Image) AtOffset(off uint64) (rva uint32, ok bool) {
 	if off < uint64(m.Headers) {

@@ -157,6 +157,9 @@ func (f *File) take(m *image, typ elf.SectionType) bool {
 // Close closes the files.
 func (f *File) Close() error {
 	var errs []error
+	if f.pe != nil && f.pe.close != nil {
+		errs = append(errs, f.pe.close.Close())
+	}
 	for _, c := range f.close {
 		errs = append(errs, c.Close())
 	}

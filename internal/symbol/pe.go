@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
+	"github.com/candid-profiler/candid/internal/pdb"
 	"github.com/candid-profiler/candid/internal/pe"
 )
 
@@ -19,6 +21,9 @@ type peFile struct {
 	functions *pe.Functions
 	table     table
 	origin    Origin
+	pdb       *pdb.File // nil: none was found
+	close     io.Closer
+	at        []pdb.Place // reused
 	lines     *dwarfline.Data
 	haveLines bool
 	notes     []error
@@ -54,6 +59,9 @@ func peModule(path string) string {
 func (f *peFile) load() {
 	f.origin = OriginNone
 	f.take(f.addSymbols(), OriginSymtab)
+	if f.origin == OriginNone {
+		f.take(f.addPDB(), OriginPDB)
+	}
 	f.take(f.addExports(), OriginExports)
 	f.table.finish()
 }
@@ -165,8 +173,22 @@ func (f *peFile) id() string {
 
 // places appends the source positions of addr to out, as File.Lines.
 func (f *peFile) places(addr uint64, out []dwarfline.Place) []dwarfline.Place {
+	// A program may have both: its libraries may have been compiled by another compiler.
+	n := len(out)
 	if f.readLines(); f.lines != nil {
-		return f.lines.Lookup(f.Base+addr, out)
+		if out = f.lines.Lookup(f.Base+addr, out); len(out) > n {
+			return out
+		}
+	}
+	if f.pdb != nil && addr <= math.MaxUint32 {
+		segment, off, ok := f.Segment(uint32(addr))
+		if !ok {
+			return out
+		}
+		f.at = f.pdb.Lines(segment, off, f.at[:0])
+		for _, p := range f.at {
+			out = append(out, dwarfline.Place{Function: p.Function, File: p.File, Line: int32(p.Line)})
+		}
 	}
 	return out
 }
