@@ -1,10 +1,12 @@
 package symbol
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/fileblocks"
@@ -35,26 +37,29 @@ func (f *File) openDebugFile() *image {
 	if err != nil {
 		return nil
 	}
-	name := cString(b, 0, 255)
-	at := (len(name) + 4) &^ 3 // after the name and its zero, aligned
-	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") || at+4 > len(b) {
-		return nil
-	}
-	crc := f.m.order.Uint32(b[at:])
-	var tries []string
-	if f.opt.Path != "" {
-		dir := path.Dir(f.opt.Path)
-		tries = append(tries, path.Join(dir, name), path.Join(dir, ".debug", name), path.Join(debugDir, dir, name))
-	}
-	for _, p := range append(tries, path.Join(debugDir, name)) {
-		if p == f.opt.Path {
-			continue
-		}
+	tries, crc := debugLink(b, f.m.order, f.opt.Path)
+	for _, p := range tries {
 		if m := f.tryDebug(p, id, &crc); m != nil {
 			return m
 		}
 	}
 	return nil
+}
+
+// debugLink reads the section .gnu_debuglink of the file at a path, and returns where the file of
+// debug information may be and its checksum.
+func debugLink(b []byte, order binary.ByteOrder, file string) (tries []string, crc uint32) {
+	name := cString(b, 0, 255)
+	at := (len(name) + 4) &^ 3 // after the name and its zero, aligned
+	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") || at+4 > len(b) {
+		return nil, 0
+	}
+	if file != "" {
+		dir := path.Dir(file)
+		tries = append(tries, path.Join(dir, name), path.Join(dir, ".debug", name), path.Join(debugDir, dir, name))
+	}
+	tries = append(tries, path.Join(debugDir, name))
+	return slices.DeleteFunc(tries, func(p string) bool { return p == file }), order.Uint32(b[at:])
 }
 
 // tryDebug opens one candidate and checks that it belongs to the file: by build-id if both have

@@ -115,3 +115,37 @@ func TestPDB(t *testing.T) {
 		t.Error("no public symbols")
 	}
 }
+
+// The symbols and lines of a program of MinGW that were separated from it are found by the link.
+func TestSeparatedWindows(t *testing.T) {
+	exe := fixture.MinGW(t, "x86_64-w64-mingw32-gcc", "prog.exe", pdbSource, "-O2", "-g")
+	debug := strings.TrimSuffix(exe, ".exe") + ".dbg"
+	objcopy := fixture.Tool(t, "x86_64-w64-mingw32-objcopy")
+	for _, args := range [][]string{{"--only-keep-debug", exe, debug}, {"--strip-all", "--add-gnu-debuglink=" + debug, exe}} {
+		if err := fixture.Compile(objcopy, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(file, Options{Path: exe, OpenDebug: func(p string) (*os.File, error) { return os.Open(p) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Origin() != OriginDebugFile {
+		t.Fatalf("names come from %s, %v", f.Origin(), f.Notes())
+	}
+	inlined := false
+	for rva := f.pe.Sections[0].RVA; rva < f.pe.Sections[0].RVA+f.pe.Sections[0].Size; rva++ {
+		if s, ok := f.Symbol(uint64(rva)); ok && s.Name == "hidden" {
+			p := f.Lines(uint64(rva), nil)
+			inlined = inlined || len(p) == 3 && p[0].Function == "inner" && strings.HasSuffix(p[0].File, "prog.c")
+		}
+	}
+	if !inlined {
+		t.Error("no code of hidden is that of inner, inlined into outer")
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
+	"github.com/candid-profiler/candid/internal/fileblocks"
 	"github.com/candid-profiler/candid/internal/pdb"
 	"github.com/candid-profiler/candid/internal/pe"
 )
@@ -21,6 +22,7 @@ type peFile struct {
 	functions *pe.Functions
 	table     table
 	origin    Origin
+	debug     *pe.Image // a separate file of debug information; nil: none
 	pdb       *pdb.File // nil: none was found
 	close     io.Closer
 	at        []pdb.Place // reused
@@ -58,7 +60,10 @@ func peModule(path string) string {
 // load reads the symbols, the most complete first.
 func (f *peFile) load() {
 	f.origin = OriginNone
-	f.take(f.addSymbols(), OriginSymtab)
+	f.take(f.addSymbols(f.Image), OriginSymtab)
+	if f.origin == OriginNone && f.openDebug() {
+		f.take(f.addSymbols(f.debug), OriginDebugFile)
+	}
 	if f.origin == OriginNone {
 		f.take(f.addPDB(), OriginPDB)
 	}
@@ -78,10 +83,41 @@ func (f *peFile) take(err error, from Origin) {
 	}
 }
 
-func (f *peFile) addSymbols() error {
+// openDebug looks for a file of debug information that was separated from the image, as objcopy does
+// for MinGW's programs.
+func (f *peFile) openDebug() bool {
+	b, err := f.SectionData(".gnu_debuglink", 4096)
+	if err != nil || f.opt.OpenDebug == nil {
+		return false
+	}
+	tries, crc := debugLink(b, binary.LittleEndian, f.opt.Path)
+	for _, p := range tries {
+		file, err := f.opt.OpenDebug(p)
+		if err != nil {
+			continue
+		}
+		var image *pe.Image
+		st, err := file.Stat()
+		if err == nil {
+			err = checkCRC(file, st.Size(), crc)
+		}
+		if err == nil {
+			image, err = pe.Open(fileblocks.Open(file))
+		}
+		if err == nil {
+			f.debug, f.close = image, file
+			return true
+		}
+		file.Close()
+		f.notes = append(f.notes, fmt.Errorf("debug file %s is not used: %w", p, err))
+	}
+	return false
+}
+
+func (f *peFile) addSymbols(from *pe.Image) error {
 	src := uint8(len(f.table.strings))
 	before := len(f.table.syms)
-	err := f.Symbols(func(index, rva uint32, external bool) {
+	err := from.Symbols(func(index, rva uint32, external bool) {
 		e := entry{addr: uint64(rva), name: index, rank: rankLocal, src: src}
 		if external {
 			e.rank = rankGlobal
@@ -93,7 +129,7 @@ func (f *peFile) addSymbols() error {
 	if err == nil && len(f.table.syms) == before {
 		err = pe.ErrAbsent
 	}
-	f.table.strings = append(f.table.strings, strtab{by: f.SymbolName})
+	f.table.strings = append(f.table.strings, strtab{by: from.SymbolName})
 	return err
 }
 
@@ -202,9 +238,12 @@ func (f *peFile) readLines() {
 	if f.linesMemory() == 0 {
 		return
 	}
-	left := uint64(maxDWARF)
+	left, from := uint64(maxDWARF), f.Image
+	if f.debug != nil {
+		from = f.debug
+	}
 	d, err := dwarfline.Open(binary.LittleEndian, func(name string) ([]byte, error) {
-		b, err := f.SectionData(".debug_"+name, left)
+		b, err := from.SectionData(".debug_"+name, left)
 		left -= min(left, uint64(len(b)))
 		if errors.Is(err, pe.ErrAbsent) {
 			err = nil
@@ -220,10 +259,13 @@ func (f *peFile) readLines() {
 
 // linesMemory returns about how many bytes of memory the line information takes; 0 if there is none.
 func (f *peFile) linesMemory() (n uint64) {
-	found := false
-	for i := range f.Sections {
-		s := &f.Sections[i]
-		if name := f.SectionName(s); strings.HasPrefix(name, ".debug_") {
+	found, from := false, f.Image
+	if f.debug != nil {
+		from = f.debug
+	}
+	for i := range from.Sections {
+		s := &from.Sections[i]
+		if name := from.SectionName(s); strings.HasPrefix(name, ".debug_") {
 			n += min(uint64(s.Raw), maxDWARF)
 			found = found || name == ".debug_info"
 		}
