@@ -8,6 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/attach"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
@@ -153,7 +154,7 @@ func (ps *processes) prepare(p *process) error {
 			ps.drop(other)
 		}
 	}
-	o := attach.Options{Files: ps.files, Arch: ps.r.arch(), Shared: ps.shared}
+	o := attach.Options{Files: ps.files, Arch: ps.r.arch(), Shared: ps.shared, Names: func(names *symbol.Native) { names.Opened = ps.r.nativeModule }}
 	if ps.r.files.same {
 		// As perf does, names of generated code are taken from files of this user, or of root.
 		path := "/tmp/perf-" + strconv.Itoa(int(p.pid)) + ".map"
@@ -166,6 +167,17 @@ func (ps *processes) prepare(p *process) error {
 	p.code, p.frames = code, map[frameKey][]uint32{}
 	ps.open++
 	return nil
+}
+
+// maxNativeModules bounds how many files with samples are reported.
+const maxNativeModules = 1 << 16
+
+// nativeModule reports a file that samples are in, by which it can be found again.
+func (r *reader) nativeModule(p symbol.Place, buildID string) {
+	if r.modules < maxNativeModules {
+		r.modules++
+		r.b.Observe(profile.Observation{Kind: profile.NativeModule, Process: -1, Values: []profile.Value{profile.Text(p.Name), profile.Text(p.Path), profile.Text(buildID)}})
+	}
 }
 
 // arch returns the architecture of the machine that was recorded.

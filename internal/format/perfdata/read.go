@@ -89,6 +89,8 @@ type reader struct {
 	procs processes
 	queue queue
 
+	modules int // files with samples that were reported
+
 	settled  bool // the recorded machine has been compared with this one
 	cut      bool
 	sample   sample
