@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"path"
 	"strings"
 	"time"
 
@@ -43,6 +44,11 @@ func (f *Finder) Without(m target.Mapping) bool {
 	}
 	if f == nil || likelyVM(m) {
 		return false
+	}
+	// On Windows the VM is jvm.dll in every release; .NET programs map hundreds of other .dll files
+	// while they run.
+	if strings.EqualFold(path.Ext(m.Path), ".dll") {
+		return true
 	}
 	at, ok := f.without[fileID{m.Dev, m.Inode, m.Path}]
 	return ok && f.now().Sub(at) < trustWithout

@@ -160,6 +160,8 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 						if rule := st.result(r.popped); rule != nil && (weak == nil || guess || n == 0) {
 							weak, guess = rule, false
 						}
+					} else if r.tails && !r.popped && weak == nil { // through a table of methods, by code that only jumps
+						weak, guess = st.result(false), true
 					}
 					end = true
 				default:

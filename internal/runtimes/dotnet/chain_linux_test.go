@@ -77,7 +77,7 @@ func TestChain(t *testing.T) {
 			t.Run(fmt.Sprintf("%d %s", major, c.name), func(t *testing.T) {
 				tooLittle := fixture.Watch(t)
 				target := start(t, major, assembly, c.env)
-				long := 2 * time.Second
+				long := 1500 * time.Millisecond
 				if fixture.Full(t) {
 					long = 20 * time.Second
 				}

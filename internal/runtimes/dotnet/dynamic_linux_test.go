@@ -23,10 +23,13 @@ var made = regexp.MustCompile(`^DynamicClass\.made_\d+$`)
 // right callers and names.
 func TestCollectible(t *testing.T) {
 	for _, major := range []int{8, 9} { // the framework of 10 was trimmed of what makes such code
+		if major == 8 && !fixture.Full(t) {
+			continue
+		}
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			tooLittle := fixture.Watch(t)
 			target := start(t, major, fixture.CSharp(t, major, "testdata/Dynamic.cs"), nil)
-			p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: 3 * time.Second, Hz: 999, Events: []string{"cpu"}})
+			p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: 2 * time.Second, Hz: 999, Events: []string{"cpu"}})
 			dynamic, collectible, other := 0, 0, map[string]int{}
 			for _, s := range p.Samples {
 				stack := managed(p, s.Node)

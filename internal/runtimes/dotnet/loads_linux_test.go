@@ -59,7 +59,7 @@ func TestLoads(t *testing.T) {
 }
 
 // briefly are the loads that make test runs.
-var briefly = map[int]string{8: "exceptions async", 9: "syscalls native", 10: "exceptions allocation"}
+var briefly = map[int]string{8: "exceptions", 9: "native async", 10: "allocation"}
 
 // all returns the innermost functions of a stack, with their kinds.
 func all(p *profile.Profile, node uint32) (list []string) {
