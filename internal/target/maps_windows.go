@@ -6,17 +6,37 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/candid-profiler/candid/internal/winsys"
 )
 
-// Mappings reads the process's committed regions, sorted by address. A region of an image is cut
-// where its sections begin, and its Offset is that of the section in the file, as for a file that
-// is mapped on other systems. For a process that has ended it returns the mappings in its Space, if
+// Mappings reads the process's committed regions, sorted by address. Those of an image are its
+// sections, and their Offset is that of the section in the file, as for a file that is mapped on
+// other systems. For a process that has ended it returns the mappings in its Space, if
 // it has one.
+//
+// What was read last is returned again for as long as reading it took: in Wine that may be a second.
 func (p *Process) Mappings() ([]Mapping, error) {
+	p.sys.mu.Lock()
+	if time.Now().Before(p.sys.fresh) {
+		defer p.sys.mu.Unlock()
+		return slices.Clone(p.sys.maps), nil
+	}
+	p.sys.mu.Unlock()
+	begin := time.Now()
+	out, err := p.mappings()
+	if took := time.Since(begin); err == nil {
+		p.sys.mu.Lock()
+		p.sys.maps, p.sys.fresh = slices.Clone(out), time.Now().Add(took)
+		p.sys.mu.Unlock()
+	}
+	return out, err
+}
+
+func (p *Process) mappings() ([]Mapping, error) {
 	h, err := p.handle()
 	if err == nil && hasEnded(h) {
 		err = &AccessError{PID: p.PID, Reason: ReasonZombie, UID: -1}
@@ -42,9 +62,9 @@ func (p *Process) Mappings() ([]Mapping, error) {
 			}
 			m.Path = path
 			m.Dev, m.Inode = p.fileID(path)
-			if info.Type == memImage {
+			if info.Type == memImage && m.Start == base {
 				if im := p.imageAt(base); im != nil {
-					out = append(out, im.cut(m, base)...)
+					out = append(out, im.whole(m)...)
 					continue
 				}
 			}
@@ -57,19 +77,22 @@ func (p *Process) Mappings() ([]Mapping, error) {
 	return out, nil
 }
 
+// silence is how long a process is not asked again that did not answer.
+const silence = 10 * time.Second
+
 // regions returns the process's regions. If the system does not answer, they are those of the images
 // in the loader's list, all of whose sections are taken for code.
 func (p *Process) regions(h windows.Handle) []windows.MemoryBasicInformation {
 	p.sys.mu.Lock()
-	silent := p.sys.silent
+	silent := time.Now().Before(p.sys.silent)
 	p.sys.mu.Unlock()
 	if !silent {
-		all, err := winsys.Regions(h, maxMappings)
+		all, err := winsys.Regions(h, maxMappings, p.behindImage)
 		if !errors.Is(err, winsys.ErrNoAnswer) {
 			return all
 		}
 		p.sys.mu.Lock()
-		p.sys.silent = true
+		p.sys.silent = time.Now().Add(silence)
 		p.sys.mu.Unlock()
 	}
 	var out []windows.MemoryBasicInformation
@@ -137,10 +160,14 @@ func (p *Process) fileID(path string) (dev, inode uint64) {
 // image is the layout of an image of the PE format in a process.
 type image struct {
 	entry    uint64 // RVA where it begins
+	size     uint64 // of all of it in memory
 	sections []section
 }
 
-type section struct{ rva, size, offset uint64 }
+type section struct {
+	rva, size, offset uint64
+	flags             uint32 // IMAGE_SCN_*
+}
 
 // imageAt reads the headers of an image from the process; nil if they are none.
 func (p *Process) imageAt(base uint64) *image {
@@ -174,39 +201,54 @@ func readImage(r Reader, base uint64) *image {
 	}
 	h := b[at:]
 	n, optional := int(le.Uint16(h[6:])), int(le.Uint16(h[20:]))
-	im := &image{entry: uint64(le.Uint32(h[24+16:]))}
+	im := &image{entry: uint64(le.Uint32(h[24+16:])), size: uint64(le.Uint32(h[24+56:]))}
 	for i := range min(n, most) {
 		off := 24 + optional + 40*i
 		if off+40 > len(h) {
 			break
 		}
 		s := h[off:]
-		im.sections = append(im.sections, section{uint64(le.Uint32(s[12:])), uint64(max(le.Uint32(s[8:]), le.Uint32(s[16:]))), uint64(le.Uint32(s[20:]))})
+		im.sections = append(im.sections, section{uint64(le.Uint32(s[12:])), uint64(max(le.Uint32(s[8:]), le.Uint32(s[16:]))), uint64(le.Uint32(s[20:])), le.Uint32(s[36:])})
 	}
 	return im
 }
 
-// cut divides a region of the image that is loaded at base by the sections that it shows.
-func (im *image) cut(m Mapping, base uint64) []Mapping {
-	var out []Mapping
-	at := m.Start
-	for _, s := range im.sections {
-		from := base + s.rva
-		to := from + (s.size+pageMask)&^uint64(pageMask)
-		from, to = max(from, at), min(to, m.End)
-		if from >= to {
-			continue
-		}
-		if from > at {
-			out = append(out, m.part(at, from, at-base))
-		}
-		out = append(out, m.part(from, to, from-base-s.rva+s.offset))
-		at = to
+// whole returns the mappings of an image, of which m is the first region: its headers, and its
+// sections with the permissions that it asks for.
+func (im *image) whole(m Mapping) []Mapping {
+	const exec, read, write = 0x20000000, 0x40000000, 0x80000000 // IMAGE_SCN_MEM_*
+	base := m.Start
+	head := m.part(base, max(m.End, base+pageSize), 0)
+	if len(im.sections) > 0 {
+		head.End = min(head.End, base+im.sections[0].rva)
 	}
-	if at < m.End {
-		out = append(out, m.part(at, m.End, at-base))
+	out := []Mapping{head}
+	for _, s := range im.sections {
+		from, to := base+s.rva, base+min((s.rva+s.size+pageMask)&^uint64(pageMask), im.size)
+		if from < out[len(out)-1].End || from >= to {
+			continue // they are in order
+		}
+		x := m.part(from, to, s.offset)
+		x.Perm = 0
+		for bit, perm := range map[uint32]Perm{exec: PermExec, read: PermRead, write: PermWrite} {
+			if s.flags&bit != 0 {
+				x.Perm |= perm
+			}
+		}
+		out = append(out, x)
 	}
 	return out
+}
+
+// behindImage returns where an image ends that begins with a region: its headers tell the rest.
+func (p *Process) behindImage(info windows.MemoryBasicInformation) uint64 {
+	if info.Type != memImage || info.BaseAddress != info.AllocationBase {
+		return 0
+	}
+	if im := p.imageAt(uint64(info.BaseAddress)); im != nil {
+		return uint64(info.BaseAddress) + im.size
+	}
+	return 0
 }
 
 func (m Mapping) part(start, end, offset uint64) Mapping {

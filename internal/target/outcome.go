@@ -32,8 +32,15 @@ func (o Outcome) String() string {
 	case o.Signal != 0:
 		return "was killed by " + o.SignalName()
 	}
+	if o.Code >= crashed {
+		return fmt.Sprintf("was ended by exception %#x", o.Code)
+	}
 	return fmt.Sprintf("exited with code %d", o.Code)
 }
+
+// crashed is the first of the exit codes with which Windows ends a program for an exception: NTSTATUS
+// of the severity "error".
+const crashed = 0xc0000000
 
 // SignalName returns the signal that killed it, such as "SIGKILL"; "" if none did.
 func (o Outcome) SignalName() string {

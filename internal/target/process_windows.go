@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/windows"
 
@@ -18,7 +19,9 @@ type processSystem struct {
 	mu     sync.Mutex
 	handle windows.Handle       // 0: none
 	files  map[string][2]uint64 // identities of mapped files, by path: they cannot be replaced while they are mapped
-	silent bool                 // its regions are not told
+	silent time.Time            // its regions are not asked for until then: it did not answer
+	maps   []Mapping            // what Mappings found last
+	fresh  time.Time            // until when that is returned again
 	images map[uint64]*image    // by base
 }
 

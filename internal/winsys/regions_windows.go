@@ -13,11 +13,13 @@ import (
 var ErrNoAnswer = errors.New("it does not answer")
 
 // Wine asks a thread of the process, and waits for ever if that ends meanwhile.
-const regionPatience = 2 * time.Second
+const regionPatience = 5 * time.Second
 
-// Regions returns the committed regions of a process by address, at most that many. The error wraps
-// ErrNoAnswer if a call did not return; what was found until then is returned too.
-func Regions(process windows.Handle, most int) ([]windows.MemoryBasicInformation, error) {
+// Regions returns the committed regions of a process by address, at most that many. behind, which is
+// called from another goroutine, returns how far the caller knows what follows the start of a region,
+// as an address; 0 if it does not. The error wraps ErrNoAnswer if a call did not return; what was
+// found until then is returned too.
+func Regions(process windows.Handle, most int, behind func(windows.MemoryBasicInformation) uint64) ([]windows.MemoryBasicInformation, error) {
 	// The goroutine has a handle of its own, because it may outlive this call.
 	var own windows.Handle
 	me := windows.CurrentProcess()
@@ -40,6 +42,7 @@ func Regions(process windows.Handle, most int) ([]windows.MemoryBasicInformation
 			}
 			at = end
 			if info.State == windows.MEM_COMMIT {
+				at = max(at, uintptr(behind(info)))
 				select {
 				case found <- info:
 				case <-time.After(regionPatience):

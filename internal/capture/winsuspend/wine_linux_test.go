@@ -197,6 +197,54 @@ func TestRecordLaunched(t *testing.T) {
 	}
 }
 
+// Java and native frames are seen together.
+func TestRecordJava(t *testing.T) {
+	exe, java, dir := candidExe(t), fixture.WindowsJVM(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "Chain.java"), []byte(`public class Chain {
+  static volatile long sink;
+  static long leaf(long n) { long s = 0; for (long i = 0; i < n; i++) s += i ^ (s >> 3); return s; }
+  static long third(long n) { return leaf(n) + 1; }
+  static long second(long n) { return third(n) * 3; }
+  static long first(long n) { return second(n) - 1; }
+  public static void main(String[] a) {
+    System.out.println(ProcessHandle.current().pid());
+    long end = System.currentTimeMillis() + Long.parseLong(a[0]) * 1000;
+    while (System.currentTimeMillis() < end) sink += first(100000);
+  }
+}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := fixture.ClassesTo(dir, fixture.JDKTool(t, 11, "javac"), filepath.Join(dir, "Chain.java")); err != nil {
+		t.Fatal(err)
+	}
+	modes := []string{"-XX:+TieredCompilation"}
+	if fixture.Full(t) {
+		modes = append(modes, "-XX:TieredStopAtLevel=1", "-Xint")
+	}
+	for _, mode := range modes {
+		pid := startWine(t, java, mode, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain.*", "-cp", dir, "Chain", "60")
+		_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "--force", "-o", "j.collapsed")
+		if code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", mode, code, errs)
+		}
+		var all, right uint64
+		for stack, n := range collapsed(t, filepath.Join(dir, "j.collapsed")) {
+			if !strings.Contains(stack, "Chain.leaf") {
+				continue
+			}
+			all += n
+			if strings.Contains(stack, "Chain.main;Chain.first;Chain.second;Chain.third;Chain.leaf") && strings.Contains(stack, "RtlUserThreadStart") {
+				right += n
+			} else {
+				t.Logf("%d %s", n, stack)
+			}
+		}
+		if all == 0 || right*1000 < all*999 {
+			t.Errorf("%s: %d of %d have the callers that they must have\n%s", mode, right, all, errs)
+		}
+	}
+}
+
 // However candid is ended, no thread stays suspended; what the program has suspended itself stays so.
 func TestEndedWhileSampling(t *testing.T) {
 	rounds := 4
