@@ -13,7 +13,7 @@ type Dumper struct{}
 
 // New fails: the state of sleeping threads is read from Linux's /proc.
 func New(Options) (*Dumper, error) {
-	return nil, fmt.Errorf("look at the threads of a process: %w: candid dumps threads in Linux only so far", capture.ErrUnsupported)
+	return nil, fmt.Errorf("look at the threads of a process: %w: on this system candid shows no single dump; record by wall time shows where threads wait", capture.ErrUnsupported)
 }
 
 // Take is never reached.

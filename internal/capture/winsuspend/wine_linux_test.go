@@ -266,11 +266,15 @@ func TestEndedWhileSampling(t *testing.T) {
 	}
 }
 
-// ps lists programs.
+// ps lists programs, and doctor looks at one.
 func TestCommands(t *testing.T) {
 	exe, pid, dir := candidExe(t), spin(t, 60), t.TempDir()
 	out, errs, code := wine(t, dir, exe, "ps", "-a", "--json")
 	if code != 0 || !strings.Contains(out, fmt.Sprintf(`"pid": %d,`, pid)) || !strings.Contains(out, "spin.exe") {
 		t.Errorf("ps: exit code %d\n%s%s", code, out, errs)
+	}
+	out, errs, code = wine(t, dir, exe, "doctor", "-p", strconv.Itoa(pid))
+	if code != 0 || !strings.Contains(out, "its memory can be read") {
+		t.Errorf("doctor: exit code %d\n%s%s", code, out, errs)
 	}
 }
