@@ -12,7 +12,7 @@ import (
 const Mask = "***"
 
 // name matches names of secrets.
-var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(^|[^a-z])(pwd|pass|auth|pin)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|encryption[-_.]?key|signature|authorization|cookie`)
+var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(store|key|src|dest|trust)pass|(^|[^a-z])(pwd|pass|auth|pin)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|encryption[-_.]?key|signature|authorization|cookie`)
 
 // inURL matches the user and the password in a URL.
 var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
@@ -32,6 +32,7 @@ func Value(name, value string) string {
 // inside masks secrets in a longer text: a password before a host,
 // jdbc:postgresql://host/db?user=me&password=x, "-Xmx1g -Dpassword=x", curl --token x.
 func inside(s string) string {
+	s = shapes(s)
 	s = inURL.ReplaceAllString(s, "$1:"+Mask+"@")
 	s = inWords.ReplaceAllStringFunc(s, func(m string) string {
 		if i := strings.IndexAny(m, " \t\n"); option(m[:i]) {
@@ -61,7 +62,7 @@ func inside(s string) string {
 }
 
 // inWords matches an option and the word after it.
-var inWords = regexp.MustCompile(`--[A-Za-z0-9_.-]+[ \t\n]+[^\s-]\S*`)
+var inWords = regexp.MustCompile(`--?[A-Za-z0-9_.-]+[ \t\n]+[^\s-]\S*`)
 
 // notOfName reports whether a rune cannot be in an option's or property's name.
 func notOfName(r rune) bool {
@@ -85,11 +86,23 @@ func valueEnd(s string) int {
 // x, jdbc:postgresql://me:x@host.
 func Args(args []string) []string {
 	out := make([]string, len(args))
+	program := ""
 	for i, a := range args {
+		before := ""
+		if i > 0 {
+			before = args[i-1]
+		}
+		if !strings.HasPrefix(a, "-") && (program == "" || passNext[programOf(a)] != "" || pass.MatchString(programOf(a))) {
+			program = programOf(a) // also that of sudo and env
+		}
+		masked, is := short(program, before, a)
+		a = shapes(a)
 		key, value, ok := strings.Cut(a, "=")
 		switch {
-		case i > 0 && option(args[i-1]) && !strings.HasPrefix(a, "-"):
+		case option(before) && !strings.HasPrefix(a, "-"):
 			out[i] = Mask
+		case is:
+			out[i] = masked
 		case ok && !strings.Contains(key, "://"):
 			out[i] = key + "=" + Value(strings.TrimPrefix(key, "-D"), value)
 		default:
@@ -104,13 +117,13 @@ func Command(args []string) string { return strings.Join(Args(args), " ") }
 
 // option reports whether an argument means that the next one is a secret.
 func option(a string) bool {
-	return strings.HasPrefix(a, "--") && !strings.Contains(a, "=") && Named(a)
+	return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "-D") && !strings.HasPrefix(a, "-X") && !strings.ContainsAny(a, "=: ") && Named(a)
 }
 
 // Line is Args for a command line in which it is not known any more where arguments with spaces
 // began: a secret extends to the next option.
 func Line(line string) string {
-	words := strings.Split(line, " ")
+	words := strings.Split(shapes(line), " ")
 	masked := Args(words)
 	out := masked[:0]
 	hide := false

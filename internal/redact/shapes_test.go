@@ -1,0 +1,90 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each command has the secret x1hidden2x in a way that people write it; the rest of the line stays.
+func TestSecretsInEveryShape(t *testing.T) {
+	const x = "x1hidden2x"
+	jwt := "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+	for _, args := range [][]string{
+		{"java", "-password", x, "-jar", "app.jar"},
+		{"keytool", "-list", "-storepass", x, "-keystore", "k.jks"},
+		{"keytool", "-keypass", x},
+		{"curl", "-H", "Authorization: Bearer " + x, "host"},
+		{"curl", "-H", "Authorization: " + x},
+		{"curl", "-H", "authorization:Basic " + x},
+		{"curl", "-H", "Proxy-Authorization: Digest user=me, response=" + x},
+		{"curl", "-H", "X-Api-Key: " + x, "host"},
+		{"curl", "-H", "X-Auth-Token:" + x},
+		{"curl", "-H", "Cookie: a=b; session=" + x},
+		{"git", "clone", "https://" + x + "@host/repository"},
+		{"git", "clone", "https://me:" + x + "@host/repository"},
+		{"curl", "-u", "me:" + x, "host"},
+		{"curl", "--user", "me:" + x},
+		{"curl", "-ume:" + x},
+		{"mysql", "-u", "me", "-p" + x, "db"},
+		{"/usr/bin/mysqldump", "-psecret", "-p" + x},
+		{"sudo", "mysql", "-p" + x},
+		{"sshpass", "-p", x, "ssh", "host"},
+		{"redis-cli", "-a", x},
+		{"server", "-p" + x},
+		{"app", "password:" + x},
+		{"app", "db.password: " + x, "port: 80"},
+		{"app", `{"user":"me","password":"` + x + `","port":80}`},
+		{"app", `{"password" : "` + x + `", "a=b": 1}`},
+		{"app", `{"a":{"apiKey":"\"` + x + `"}}`},
+		{"app", `{\"password\":\"` + x + `\"}`},
+		{"app", `{'password': '` + x + `'}`},
+		{"app", `--config={"token":"` + x + `"}`},
+		{"app", `--config=password:` + x},
+		{"sh", "-c", "curl -H 'Authorization: Bearer " + x + "' host"},
+		{"sh", "-c", "tool -password " + x + " --verbose"},
+		{"app", "ghp_" + strings.Repeat("x1hidden2x", 4)},
+		{"app", "--x=glpat-" + strings.Repeat("x1hidden2x", 4)},
+	} {
+		for name, got := range map[string]string{"arguments": Command(args), "a line": Line(strings.Join(args, " "))} {
+			if strings.Contains(got, x) || !strings.Contains(got, Mask) {
+				t.Errorf("%s: %q becomes %q", name, args, got)
+			}
+		}
+		for _, whole := range []string{"host", "-jar", "k.jks", "repository", "db", "--verbose", "port: 80"} {
+			if line := strings.Join(args, " "); strings.HasSuffix(line, whole) && !strings.HasSuffix(Command(args), whole) {
+				t.Errorf("%q is missing in %q", whole, Command(args))
+			}
+		}
+	}
+	for _, secret := range []string{jwt, "AKIA" + "IOSFODNN7EXAMPLE"[:16], "xoxb-123456789012-abcdefABCDEF", "sk_live_abcdefghij1234"} {
+		if got := Command([]string{"app", secret, "end"}); got != "app *** end" {
+			t.Errorf("%q becomes %q", secret, got)
+		}
+	}
+}
+
+// What is no secret stays as it is.
+func TestNoSecrets(t *testing.T) {
+	for _, line := range []string{
+		"find . -print", "docker run -p 80:80 -p8080:80 image", "ssh -p2222 host", "git clone ssh://git@host/r", "javac -parameters -proc:none A.java",
+		"java -Xlog:gc*:file=a.log -javaagent:/a/b.jar=c -cp a:b:c Main 12:30:45", "java -Djdk.net.URLClassPath=x -XX:+UseG1GC Main", "gcc -pthread -pipe x.c",
+		"curl -s http://host:8080/path", "ls -u", "app -u me", "C:\\a\\b.exe", "perf record -p 1234", "app key: value", "mysql -P3306 --protocol tcp",
+	} {
+		if got := Command(strings.Split(line, " ")); got != line {
+			t.Errorf("%q becomes %q", line, got)
+		}
+		if got := Line(line); got != line {
+			t.Errorf("%q becomes %q in a line", line, got)
+		}
+	}
+}
+
+func FuzzArgs(f *testing.F) {
+	f.Add("-H", `Authorization: Bearer x`, `{"password":"x"}`)
+	f.Add("-u", "me:x", "mysql")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		if got := Args([]string{a, b, c}); len(got) != 3 {
+			t.Errorf("%q", got)
+		}
+	})
+}
