@@ -21,6 +21,7 @@ type livePage struct {
 	end    context.CancelFunc // ends serving
 	served chan error
 	tails  sync.WaitGroup
+	shown  func() // removes what leads the browser to the page
 }
 
 // newLivePage serves the page and opens it. The address goes to standard error, so that it is not
@@ -36,7 +37,7 @@ func newLivePage(cmd *cobra.Command, path string, say func(string)) (*livePage, 
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	go func() { p.served <- s.Serve(ctx) }()
 	fmt.Fprintln(cmd.ErrOrStderr(), "candid: the page is at "+s.URL())
-	showBrowser(cmd, s.URL())
+	p.shown = showBrowser(cmd, s.URL())
 	return p, nil
 }
 
@@ -69,4 +70,7 @@ func (p *livePage) keep(cmd *cobra.Command, res *record.Result) error {
 }
 
 // close ends the page.
-func (p *livePage) close() { p.end() }
+func (p *livePage) close() {
+	p.end()
+	p.shown()
+}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +11,6 @@ import (
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/gctune"
 	"github.com/candid-profiler/candid/internal/memlimit"
-	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/view"
 )
@@ -176,7 +172,7 @@ func serve(cmd *cobra.Command, s *view.Server, open bool, page string) error {
 	fmt.Fprintln(cmd.OutOrStdout(), s.URL()+page)
 	fmt.Fprintln(cmd.ErrOrStderr(), untilCtrlC)
 	if open {
-		showBrowser(cmd, s.URL()+page)
+		defer showBrowser(cmd, s.URL()+page)()
 	} else {
 		tellRemote(cmd, s.URL())
 	}
@@ -195,30 +191,13 @@ func newServer(port int, recordings ...*view.Recording) (*view.Server, error) {
 	return view.NewServer(l, recordings...)
 }
 
-func showBrowser(cmd *cobra.Command, url string) {
-	if err := openBrowser(url); err != nil {
+// showBrowser opens the page. The returned function is called when candid ends.
+func showBrowser(cmd *cobra.Command, url string) (done func()) {
+	remove, err := openBrowser(url)
+	if err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "candid: no browser could be opened (%v): open the address above yourself\n", err)
 		tellRemote(cmd, url)
+		return func() {}
 	}
-}
-
-// openBrowser asks the desktop to show an address.
-func openBrowser(url string) error {
-	command := []string{"xdg-open"}
-	switch runtime.GOOS {
-	case "darwin":
-		command = []string{"open"}
-	case "windows":
-		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
-	}
-	if runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-		return fmt.Errorf("there is no desktop here: neither DISPLAY nor WAYLAND_DISPLAY is set")
-	}
-	c := exec.Command(command[0], append(command[1:], url)...)
-	if err := c.Start(); err != nil {
-		return err
-	}
-	priority.Child(c.Process.Pid)
-	go func() { _ = c.Wait() }() // it prints its messages in its own window
-	return nil
+	return remove
 }
