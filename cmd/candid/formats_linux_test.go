@@ -142,9 +142,15 @@ func TestFormats(t *testing.T) {
 			}
 			candid(t, "convert", file, "-o", out).refused(t, exitFailed, "--force")
 			ok(t, "convert", file, "-o", out, "--force")
-			if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o644 { // from the tests' umask
-				t.Errorf("its mode is %v, %v", info.Mode(), err)
+			for _, mode := range []os.FileMode{0o600, 0o644} {
+				if mode != 0o600 {
+					ok(t, "convert", file, "-o", out, "--force", "--mode", fmt.Sprintf("%o", mode))
+				}
+				if info, err := os.Stat(out); err != nil || info.Mode().Perm() != mode { // whatever the umask is
+					t.Errorf("its mode is %v instead of %v, %v", info.Mode(), mode, err)
+				}
 			}
+			candid(t, "convert", file, "-o", out, "--force", "--mode", "755").refused(t, exitUsage, "mode")
 		})
 	}
 }

@@ -23,6 +23,7 @@ type outputFlags struct {
 	force   bool
 	threads bool
 	suffix  bool
+	mode    modeFlag
 }
 
 func (f *outputFlags) add(cmd *cobra.Command) {
@@ -30,6 +31,7 @@ func (f *outputFlags) add(cmd *cobra.Command) {
 	fl.StringVarP(&f.path, "output", "o", "", "`FILE` to write; '-' is standard output")
 	fl.StringVar(&f.format, "format", "", "`NAME` of the format, if the extension does not say it")
 	fl.BoolVar(&f.force, "force", false, "overwrite the file if it is there")
+	fl.Var(&f.mode, "mode", "who may read the file, as for chmod: `MODE` 644 lets everybody")
 	fl.BoolVarP(&f.threads, "threads", "t", false, "split by thread")
 	fl.BoolVar(&f.suffix, "kinds", false, "in collapsed files: mark each frame's kind (_[j] _[i] _[k] _[1])")
 }
@@ -103,7 +105,7 @@ func (o *output) put(emit func(io.Writer) error) (string, error) {
 	} else if statErr == nil && !st.Mode().IsRegular() {
 		err = writeDevice(o.path, emit)
 	} else {
-		err = replaceFile(o.path, o.flags.force, emit)
+		err = replaceFile(o.path, o.flags.force, o.flags.mode.mode(), emit)
 	}
 	if err == nil {
 		return name, nil
@@ -169,7 +171,7 @@ func (o *output) spare(emit func(io.Writer) error) (string, error) {
 var unfinished atomic.Pointer[string]
 
 // replaceFile writes a file under another name and renames it when it is complete.
-func replaceFile(path string, force bool, emit func(io.Writer) error) error {
+func replaceFile(path string, force bool, mode os.FileMode, emit func(io.Writer) error) error {
 	// If the path is a link, the file is replaced, not the link.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -182,7 +184,7 @@ func replaceFile(path string, force bool, emit func(io.Writer) error) error {
 	unfinished.Store(&name)
 	defer unfinished.Store(nil)
 	defer os.Remove(name)
-	err = errors.Join(emit(tmp), tmp.Chmod(newFileMode()), tmp.Close())
+	err = errors.Join(emit(tmp), tmp.Chmod(mode), tmp.Close())
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	// Wine does not know the volume of an open file any more when it has been renamed.
 	s.mine, _ = f.Stat()
 	jfr.MarkWritten(f)
-	s.check(f.Chmod(newFileMode()))
+	s.check(f.Chmod(s.out.flags.mode.mode()))
 	s.stream = streamOf[s.out.name](s.grown, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
 	return s.err == nil
 }
@@ -255,7 +255,7 @@ func (s *streaming) rescue() (elsewhere string, err error) {
 	case err == nil && s.mine != nil && os.SameFile(s.mine, there):
 		return "", nil
 	case errors.Is(err, os.ErrNotExist):
-		if err = replaceFile(s.path, false, emit); err == nil {
+		if err = replaceFile(s.path, false, s.out.flags.mode.mode(), emit); err == nil {
 			s.say(s.out.path + " was removed while it was recorded: it was written again")
 			return "", nil
 		}
@@ -265,7 +265,7 @@ func (s *streaming) rescue() (elsewhere string, err error) {
 
 // replace rewrites the file, with a part of what was recorded.
 func (s *streaming) replace(p *profile.Profile) error {
-	if err := replaceFile(s.path, true, s.out.emitter(p)); err != nil {
+	if err := replaceFile(s.path, true, s.out.flags.mode.mode(), s.out.emitter(p)); err != nil {
 		return failedWrite(s.out.path, err)
 	}
 	return nil

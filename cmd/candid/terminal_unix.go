@@ -38,13 +38,6 @@ func signalNumber(s os.Signal) int {
 	return 2
 }
 
-// newFileMode returns the permissions of a new file by the user's umask.
-func newFileMode() os.FileMode {
-	mask := unix.Umask(0)
-	unix.Umask(mask)
-	return os.FileMode(0o666 &^ mask)
-}
-
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil

@@ -17,8 +17,6 @@ func fromTerminal(os.Signal) bool { return true }
 
 func signalNumber(os.Signal) int { return 2 }
 
-func newFileMode() os.FileMode { return 0o666 }
-
 func isTerminal(f *os.File) bool {
 	var mode uint32
 	return windows.GetConsoleMode(windows.Handle(f.Fd()), &mode) == nil

@@ -17,6 +17,7 @@ import (
 // again, rarely, when a frame lies in code that was loaded later: a module, a BPF program. It may
 // be used from several goroutines.
 type Resolver struct {
+	hide bool // addresses
 	open func() (*asker, error)
 	load func() (*Symbols, error)
 	now  func() time.Time
@@ -55,6 +56,10 @@ func NewResolver() *Resolver { return &Resolver{open: openAsker, load: Load, now
 
 var _ symbol.Resolver = (*Resolver)(nil)
 
+// HideAddresses leaves addresses out of what frames are named: where the kernel shows them to
+// privileged users only, whoever gets the names may not be one.
+func (r *Resolver) HideAddresses() { r.hide = true }
+
 // Err returns why kernel frames have no names: it wraps ErrRestricted or ErrUnsupported. It is nil
 // if they have names, and before the first frame.
 func (r *Resolver) Err() error {
@@ -77,6 +82,9 @@ func (r *Resolver) Close() {
 // Resolve appends the one function that f stands for. Without a symbol, its name is module+offset.
 func (r *Resolver) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	fr := symbol.Frame{Module: image, BCI: -1, Kind: f.Kind, Flags: f.Flags, Addr: f.PC}
+	if r.hide {
+		fr.Addr = 0
+	}
 	pc := f.PC
 	if f.Flags&walk.ReturnAddress != 0 && pc > 0 {
 		pc-- // the call lies before it, and may be the last instruction of its function
@@ -90,6 +98,9 @@ func (r *Resolver) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	n, module, ok := r.lookup(pc)
 	if !ok {
 		fr.Function, fr.NoName = fmt.Sprintf("%s+%#x", image, f.PC), true
+		if r.hide {
+			fr.Function = image
+		}
 		return append(out, fr)
 	}
 	fr.Function, fr.Raw, fr.Module = n.function, n.raw, module

@@ -225,11 +225,10 @@ func (in *interner) name(f *walk.Frame) (blank bool) {
 
 // unknownFrame returns a frame for code that no file and no runtime claims.
 func unknownFrame(f *walk.Frame) symbol.Frame {
-	name := "[unknown]"
 	if f.Kind == walk.KindKernel {
-		name = "[kernel]"
+		return symbol.Frame{Function: "[kernel]", BCI: -1, Kind: f.Kind, NoName: true} // its address may be secret
 	}
-	return symbol.Frame{Function: name, BCI: -1, Kind: f.Kind, Addr: f.PC, NoName: true}
+	return symbol.Frame{Function: "[unknown]", BCI: -1, Kind: f.Kind, Addr: f.PC, NoName: true}
 }
 
 func profileFrame(b *profile.Builder, s *symbol.Frame, f *walk.Frame) profile.Frame {

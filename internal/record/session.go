@@ -108,6 +108,9 @@ func newSession(o *Options) *session {
 		began: time.Now(), from: origin{usage: hostinfo.OwnCPU()}, walkCache: walk.NewWalkCache(), kernelOnly: kernelOnly{walk.New(hostArch, nil), newInterner(b, k)},
 	}
 	s.budget, s.room.all = symbol.NewBudget(symbolsCPU, forSymbols), o.All
+	if !kallsyms.Visible() {
+		k.HideAddresses()
+	}
 	s.gc.Start()
 	if o.All {
 		s.names.Limit(allShared)
