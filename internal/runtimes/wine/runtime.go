@@ -19,19 +19,20 @@ var Runtime = runtimes.Runtime{
 	Kind:      runtimes.Wine,
 	Functions: "functions of Windows programs", Threads: "threads of Windows programs", Programs: "Windows programs in Wine",
 	Means:  "functions of Windows programs and libraries are named by their symbols and exports",
-	Finder: func() runtimes.Finder { return finder{} },
+	Finder: func() runtimes.Finder { return &finder{} },
 }
 
-type finder struct{}
+// finder looks for Wine.
+type finder struct{ _ byte } // not empty: each Finder has an address of its own
 
 var (
-	_ runtimes.Finder   = finder{}
+	_ runtimes.Finder   = (*finder)(nil)
 	_ runtimes.Instance = (*instance)(nil)
 	_ runtimes.Follower = (*instance)(nil)
 )
 
 // Open implements runtimes.Finder.
-func (finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, error) {
+func (*finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, error) {
 	p, err := wine.Open(t)
 	switch {
 	case errors.Is(err, wine.ErrNotWine):
@@ -46,7 +47,7 @@ func (finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, err
 }
 
 // Without implements runtimes.Finder.
-func (finder) Without(m target.Mapping) bool { return !wine.Library(m) }
+func (*finder) Without(m target.Mapping) bool { return !wine.Library(m) }
 
 // instance is the Wine of one process.
 type instance struct{ p *wine.Process }
