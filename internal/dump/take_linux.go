@@ -132,6 +132,7 @@ func (p *process) takeOnce(o *Options) (*Process, error) {
 		out.leaveJava()
 	}
 	out.Stops = stopsOf(l.stood)
+	out.Notes = append(out.Notes, p.Target.Unread()...)
 	return out, nil
 }
 

@@ -505,8 +505,12 @@ func (s *session) flushNames(p *process) {
 	s.nameThreads(p)
 }
 
-// noteMaps says why names that a runtime wrote of its generated code were not used.
+// noteMaps says what could not be read of the process, and why names that a runtime wrote of its
+// generated code were not used.
 func (s *session) noteMaps(p *process) {
+	for _, line := range p.target.Unread() {
+		s.note(fmt.Sprintf("process %d: %s", p.pid, line))
+	}
 	if p.code == nil {
 		return
 	}

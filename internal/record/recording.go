@@ -13,6 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/runtimes/supported"
+	"github.com/candid-profiler/candid/internal/vmread"
 )
 
 // Recording is a recording that is being made, from Start until Stop. Its methods may be called from
@@ -165,10 +166,16 @@ func (r *Recording) launch(opts *capture.Options) error {
 	return nil
 }
 
+// lastReads is how long a read of a target's memory may wait after the end of the recording.
+const lastReads = 60 * time.Millisecond
+
 // sample runs the engine until it ends.
 func (r *Recording) sample(ctx context.Context) {
+	// What remains to be read after the end is read soon or never.
+	soon := context.AfterFunc(ctx, func() { vmread.EndBy(time.Now().Add(lastReads)) })
 	r.named = r.s.endOnTime(ctx)
 	r.err = r.engine.Run(ctx, r.s)
+	soon()
 	if r.allEnded = r.err == nil && ctx.Err() == nil; r.allEnded {
 		r.named() // nobody said when it ends: all names are waited for
 	}
@@ -236,6 +243,7 @@ func (r *Recording) Rotate(next Live) (*Result, error) {
 // Stop ends the recording and returns its last part, which is all of it if Rotate was not called.
 func (r *Recording) Stop() (*Result, error) {
 	defer r.undo()
+	defer vmread.EndBy(time.Time{})
 	r.cancel()
 	<-r.ended
 	s := r.s

@@ -3,16 +3,11 @@ package target
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-)
 
-const (
-	// maxIovecs is UIO_MAXIOV of include/uapi/linux/uio.h.
-	maxIovecs = 1024
-	// maxTransfer bounds one call, so that a long read does not hold the target's
-	// mmap lock for long.
-	maxTransfer = 16 << 20
+	"github.com/candid-profiler/candid/internal/vmread"
 )
 
 // vmAccess reads by process_vm_readv, or by /proc/PID/mem if that system call is not available:
@@ -23,25 +18,25 @@ type vmAccess struct {
 	mem   int // /proc/PID/mem, -1 while process_vm_readv works
 	p     *Process
 	let   bool // the process has released its memory
+	stuck vmread.Stuck
+	avoid vmread.Avoided
+
+	asking   sync.Mutex
+	answered map[uint64]bool // by device, whether the program that provides its files has answered
+	silent   atomic.Bool     // one has not
 }
 
-// vectors are the lists of a transfer. They are used by one process at a time, because a machine
-// has many processes, and most are read little or never.
-type vectors struct {
-	local  [maxIovecs]unix.Iovec
-	remote [maxIovecs]unix.RemoteIovec
-	index  [maxIovecs]int32 // which request an iovec belongs to
-}
-
-var vectorPool = sync.Pool{New: func() any { return new(vectors) }}
+// calls are used by one process at a time, because a machine has many processes, and most are read
+// little or never.
+var calls = sync.Pool{New: func() any { return new(vmread.Call) }}
 
 // openAccess finds a way to read the process's memory.
-func openAccess(p *Process, tid int) (access, Reason) {
+func openAccess(p *Process, tid int) (*vmAccess, Reason) {
 	a := &vmAccess{tid: tid, pidfd: p.sys.pidfd, mem: -1, p: p}
-	// Address 0 is never mapped for a program, so that a permitted read fails with
-	// EFAULT; the permission is checked before the address.
+	// No program has memory at this address, so that a permitted read fails with EFAULT; the
+	// permission is checked before the address.
 	var b [1]byte
-	local, remote := [1]unix.Iovec{{Base: &b[0]}}, [1]unix.RemoteIovec{{Base: 0, Len: 1}}
+	local, remote := [1]unix.Iovec{{Base: &b[0]}}, [1]unix.RemoteIovec{{Base: nowhereMapped, Len: 1}}
 	local[0].SetLen(1)
 	_, err := unix.ProcessVMReadv(tid, local[:], remote[:], 0)
 	if err == nil || err == unix.EFAULT {
@@ -92,38 +87,33 @@ func (a *vmAccess) readV(reqs []Read) {
 		}
 		return
 	}
-	v := vectorPool.Get().(*vectors)
-	defer vectorPool.Put(v)
+	if a.stuck.Count() >= vmread.MostStuck {
+		return
+	}
+	c := calls.Get().(*vmread.Call)
+	defer calls.Put(c)
+	defer c.Free()
 	moved := false
 	for next := 0; next < len(reqs); {
-		n, bytes := 0, 0
-		end := next
-		for ; end < len(reqs) && n < maxIovecs; end++ {
+		first, end := next, next
+		for ; end < len(reqs); end++ {
 			r := &reqs[end]
-			if r.OK {
+			if r.OK || a.avoid.Has(r.Addr, len(r.Buf)) {
 				continue
 			}
-			if len(r.Buf) > maxTransfer {
+			if len(r.Buf) > vmread.MaxBytes || !c.Add(r.Addr, r.Buf, &r.OK) {
 				break
 			}
-			if bytes += len(r.Buf); n > 0 && bytes > maxTransfer {
-				break
-			}
-			v.local[n].Base = &r.Buf[0]
-			v.local[n].SetLen(len(r.Buf))
-			v.remote[n] = unix.RemoteIovec{Base: uintptr(r.Addr), Len: len(r.Buf)}
-			v.index[n] = int32(end)
-			n++
 		}
-		if n == 0 {
+		if c.Len() == 0 {
 			if end == len(reqs) {
 				break
 			}
-			reqs[end].OK = a.readLong(reqs[end].Buf, reqs[end].Addr)
+			reqs[end].OK = a.readLong(c, reqs[end].Buf, reqs[end].Addr)
 			next = end + 1
 			continue
 		}
-		got, err := unix.ProcessVMReadv(a.tid, v.local[:n], v.remote[:n], 0)
+		failed, err := c.Do(a.tid, &a.stuck)
 		if err == unix.ESRCH && !moved {
 			// The thread that stands for the process has ended; others may run on.
 			moved = true
@@ -132,35 +122,40 @@ func (a *vmAccess) readV(reqs []Read) {
 				continue
 			}
 		}
-		if err != nil {
-			got = 0
-		}
 		next = end
-		for i := range n {
-			size := v.remote[i].Len
-			if got < size { // this one failed; those after it have not been tried
-				next = int(v.index[i]) + 1
+		for i := first; failed != nil && i < end; i++ {
+			if &reqs[i].OK == failed { // those after it have not been tried
+				next = i + 1
 				break
 			}
-			got -= size
-			reqs[v.index[i]].OK = true
 		}
-		clear(v.local[:n]) // so that no buffer is kept alive
-		if err == unix.ESRCH || err == unix.EPERM {
+		switch err {
+		case unix.ESRCH, unix.EPERM:
 			a.let = a.let || err == unix.ESRCH
 			return
+		case vmread.ErrTooMany:
+			return
+		case vmread.ErrGivenUp:
+			a.givenUp(reqs[first:end])
+			if next = first; a.stuck.Count() >= vmread.MostStuck {
+				return
+			}
 		}
 	}
 }
 
 // readLong reads one range that is longer than a single transfer.
-func (a *vmAccess) readLong(p []byte, addr uint64) bool {
+func (a *vmAccess) readLong(c *vmread.Call, p []byte, addr uint64) bool {
 	for len(p) > 0 {
-		n := min(len(p), maxTransfer)
-		local, remote := [1]unix.Iovec{{Base: &p[0]}}, [1]unix.RemoteIovec{{Base: uintptr(addr), Len: n}}
-		local[0].SetLen(n)
-		got, err := unix.ProcessVMReadv(a.tid, local[:], remote[:], 0)
-		if err != nil || got != n {
+		n := min(len(p), vmread.MaxBytes)
+		ok := false
+		if a.avoid.Has(addr, n) || !c.Add(addr, p[:n], &ok) {
+			return false
+		}
+		if _, err := c.Do(a.tid, &a.stuck); err == vmread.ErrGivenUp {
+			a.givenUp([]Read{{Addr: addr, Buf: p[:n]}})
+		}
+		if !ok {
 			return false
 		}
 		p, addr = p[n:], addr+uint64(n)

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/vmread"
 )
 
 // arena maps n pages in this process, each filled with its number, and makes those in holes
@@ -125,7 +127,7 @@ func TestReadAcrossHoleFails(t *testing.T) {
 
 func TestReadLong(t *testing.T) {
 	m := self(t).Memory()
-	const pages = maxTransfer/pageSize + 5
+	const pages = vmread.MaxBytes/pageSize + 5
 	base, mem := arena(t, pages, pages-1)
 	p := make([]byte, (pages-1)*pageSize)
 	if err := m.ReadAt(p, base); err != nil || !bytes.Equal(p, mem[:len(p)]) {

@@ -21,6 +21,9 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 	if m.Inode == 0 {
 		return nil, fmt.Errorf("open the file of %x-%x: no file is behind it: %w", m.Start, m.End, ErrUnsupported)
 	}
+	if !p.mayOpen(m.Dev) {
+		return nil, fmt.Errorf("open %s of process %d: its file system does not answer: %w", m.Path, p.PID, ErrUnsupported)
+	}
 	// map_files leads to the very file, but requires CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN, and a
 	// mapping that has not been split since.
 	name := p.at(fmt.Sprintf("map_files/%x-%x", m.Start, m.End))
@@ -40,6 +43,9 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 // OpenInRoot opens a regular file by an absolute path in the target's mount
 // namespace; symbolic links are followed inside it.
 func (p *Process) OpenInRoot(path string) (*os.File, error) {
+	if a := p.sys.access; a != nil && a.silent.Load() {
+		return nil, fmt.Errorf("open %s of process %d: a file system that it uses does not answer: %w", path, p.PID, ErrUnsupported)
+	}
 	f, err := p.openRoot(path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open %s of process %d: %w", path, p.PID, err)
@@ -124,6 +130,9 @@ func (p *Process) OpenPerfMap() (*os.File, error) {
 }
 
 func (p *Process) openOwn(path string) (*os.File, error) {
+	if a := p.sys.access; a != nil && a.silent.Load() {
+		return nil, fmt.Errorf("a file system that the process uses does not answer: %w", ErrUnsupported)
+	}
 	root, err := p.openat(p.at("root"), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err

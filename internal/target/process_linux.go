@@ -26,6 +26,8 @@ type processSystem struct {
 	// the first thread has ended and others run on, that of a living thread ("task/TID/"). It
 	// changes when the first thread ends.
 	view string
+	// access is how the process's memory is read; nil if there is no process to read.
+	access *vmAccess
 }
 
 // holdNothing is for a process that was never looked at.
@@ -130,7 +132,7 @@ func (p *Process) load() error {
 	if reason != ReasonNone {
 		return &AccessError{PID: p.PID, Reason: p.refine(reason), UID: p.uid}
 	}
-	p.mem = newMemory(src)
+	p.mem, p.sys.access = newMemory(src), src
 	return nil
 }
 
@@ -230,6 +232,9 @@ func (p *Process) Mappings() ([]Mapping, error) {
 		if known, ok := p.remembered(); ok {
 			return known, nil
 		}
+	}
+	if err == nil {
+		p.avoidUnanswered(maps)
 	}
 	return maps, err
 }

@@ -4,16 +4,16 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/vmread"
 )
 
 // asleep is what was read about threads that sleep while a recording ends. Their registers come
 // from the kernel, their stacks are read from outside: neither changes while they sleep, and a
 // second look checks that they slept all the time.
 type asleep struct {
+	stuck  vmread.Stuck
 	looks  []byte // records of bpf/offcpu.c
 	stacks []byte
 	copies []stackCopy
@@ -158,11 +158,11 @@ func (a *asleep) copyStack(look, maxStack int) stackCopy {
 	size := min(end-c.at, limit)
 	from := len(a.stacks)
 	a.stacks = append(a.stacks, make([]byte, size)...)
-	n := readMemory(int(pid), a.stacks[from:], c.at)
+	n := vmread.Some(int(pid), a.stacks[from:], c.at, &a.stuck)
 	if n == 0 {
 		// The page below the stack pointer may be a guard page.
 		c.at = sp
-		n = readMemory(int(pid), a.stacks[from:from+int(size-belowSP)], sp)
+		n = vmread.Some(int(pid), a.stacks[from:from+int(size-belowSP)], sp, &a.stuck)
 	}
 	a.stacks = a.stacks[:from+n]
 	c.len = n
@@ -174,7 +174,7 @@ func (a *asleep) copyStack(look, maxStack int) stackCopy {
 func (a *asleep) top(pid int, sp, base, first uint64) uint64 {
 	if sp < base && base-sp <= nearStack {
 		var word [8]byte
-		if readMemory(pid, word[:], base) == len(word) && baseIsTop(base, binary.LittleEndian.Uint64(word[:])) {
+		if vmread.Some(pid, word[:], base, &a.stuck) == len(word) && baseIsTop(base, binary.LittleEndian.Uint64(word[:])) {
 			return base
 		}
 	}
@@ -200,19 +200,6 @@ func (a *asleep) mappingEnd(pid uint32, addr uint64) uint64 {
 		}
 	}
 	return 0
-}
-
-// readMemory reads as much as it can of a process's memory from an address on.
-func readMemory(pid int, to []byte, addr uint64) int {
-	if len(to) == 0 {
-		return 0
-	}
-	local := []unix.Iovec{{Base: &to[0], Len: uint64(len(to))}}
-	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(to)}}, 0)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
 }
 
 // handAsleep hands over one thread's sleep, if it still goes on.

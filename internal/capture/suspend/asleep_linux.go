@@ -200,10 +200,10 @@ func (l *sleepScanner) copyStack(s *sample, sp, top, limit uint64) bool {
 		return false
 	}
 	to := l.arena[l.used : l.used+int(size)]
-	if s.len, _ = copyStack(s.th.tid, to, s.at, 0); s.len == 0 && redZone > 0 {
+	if s.len, _ = s.th.proc.memory.copy(s.th.tid, to, s.at, 0); s.len == 0 && redZone > 0 {
 		// The page below the stack pointer may be a guard page.
 		s.at = sp
-		s.len, _ = copyStack(s.th.tid, to[:size-redZone], sp, 0)
+		s.len, _ = s.th.proc.memory.copy(s.th.tid, to[:size-redZone], sp, 0)
 	}
 	switch {
 	case s.len == 0:

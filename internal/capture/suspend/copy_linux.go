@@ -128,11 +128,11 @@ func (w *worker) copyStack(p *pick, s *sample) {
 		return
 	}
 	to := w.arena[w.used : w.used+int(size)]
-	n, word := copyStack(p.tid, to, s.at, wordAt)
+	n, word := p.th.proc.memory.copy(p.tid, to, s.at, wordAt)
 	if n == 0 && redZone > 0 {
 		// The page below the stack pointer may be a guard page.
 		s.at = sp
-		n, word = copyStack(p.tid, to[:size-redZone], s.at, wordAt)
+		n, word = p.th.proc.memory.copy(p.tid, to[:size-redZone], s.at, wordAt)
 	}
 	if wordAt != 0 {
 		if baseIsTop(base, word) {

@@ -27,9 +27,11 @@ const (
 // look updates what is known of the targets and their threads.
 func (e *Engine) look(now int64) {
 	for _, p := range e.adopt() {
+		p.lookAtMemory(now)
 		e.list1(p, now)
 	}
 	for _, p := range e.procs {
+		p.lookAtMemory(now)
 		var st unix.Stat_t
 		if unix.Fstat(p.task, &st) != nil {
 			st.Nlink = 0
@@ -135,6 +137,7 @@ func (e *Engine) list1(p *process, now int64) {
 		e.mu.Unlock()
 		p.stacks.close()
 		p.stacks = stackFinder{}
+		p.memory.looked = 0
 		e.notices = append(e.notices,
 			capture.ProcessEvent{Kind: capture.Exec, Time: uint64(now), PID: uint32(p.pid), TID: uint32(p.pid), Comm: comm(p.pid)},
 			// Nobody reports mappings that are made from now on.

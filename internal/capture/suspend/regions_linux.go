@@ -65,7 +65,7 @@ func (w *worker) copyRegions(p *pick, s *sample) {
 	}
 	f := capture.Followed{
 		Load: func(b []byte, addr uint64) bool {
-			n, _ := copyStack(p.tid, b, addr, 0)
+			n, _ := p.th.proc.memory.copy(p.tid, b, addr, 0)
 			return n == len(b)
 		},
 		Register: func(n uint32) (uint64, bool) {

@@ -45,15 +45,11 @@ func (f *stackFinder) find(pid int, sp uint64, now int64) stackSpan {
 		return stackSpan{}
 	}
 	f.asked = now
-	if f.proc == nil {
-		p, err := target.Open(pid)
-		if err != nil {
-			f.failed = true
-			return stackSpan{}
-		}
-		f.proc = p
+	p := f.open(pid)
+	if p == nil {
+		return stackSpan{}
 	}
-	maps, err := f.proc.Mappings()
+	maps, err := p.Mappings()
 	if err != nil {
 		return stackSpan{}
 	}
@@ -64,6 +60,22 @@ func (f *stackFinder) find(pid int, sp uint64, now int64) stackSpan {
 	}
 	return stackSpan{}
 }
+
+// open opens the process at the first call; nil if it cannot be opened.
+func (f *stackFinder) open(pid int) *target.Process {
+	if f.proc == nil && !f.failed {
+		p, err := target.Open(pid)
+		if err != nil {
+			f.failed = true
+			return nil
+		}
+		f.proc = p
+	}
+	return f.proc
+}
+
+// lookAtMemory updates what of the process's memory is not read while a thread is stopped.
+func (p *process) lookAtMemory(now int64) { p.memory.look(p.stacks.open(p.pid), now) }
 
 func (f *stackFinder) close() {
 	if f.proc != nil {

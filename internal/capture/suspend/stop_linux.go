@@ -135,29 +135,3 @@ func stopOf(tid int) (s stop, ok bool) {
 	}
 	return stop{signal: int(info.signo)}, true
 }
-
-// copyStack copies from a thread's memory: the stack, and one word besides. It returns how many
-// bytes of the stack could be read; the word is 0 if it or a part of the stack is absent.
-func copyStack(tid int, to []byte, from, wordAt uint64) (n int, word uint64) {
-	local := [2]unix.Iovec{
-		{Base: &to[0], Len: uint64(len(to))},
-		{Base: (*byte)(unsafe.Pointer(&word)), Len: 8},
-	}
-	remote := [2]unix.RemoteIovec{
-		{Base: uintptr(from), Len: len(to)},
-		{Base: uintptr(wordAt), Len: 8},
-	}
-	pieces := uintptr(2)
-	if wordAt == 0 {
-		pieces = 1
-	}
-	got, _, errno := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(tid), uintptr(unsafe.Pointer(&local[0])), pieces,
-		uintptr(unsafe.Pointer(&remote[0])), pieces, 0)
-	if errno != 0 {
-		return 0, 0
-	}
-	if int(got) <= len(to) {
-		return int(got), 0
-	}
-	return len(to), word
-}

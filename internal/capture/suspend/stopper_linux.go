@@ -78,6 +78,7 @@ var (
 // are not in it.
 func (s *Stopper) Copy(tids []int, f func(snap *capture.Snapshot, stood time.Duration)) map[int]error {
 	left := make(map[int]error)
+	s.proc.lookAtMemory(clock())
 	for rest := tids; len(rest) > 0; {
 		// The OS thread ends with the goroutine, and the kernel lets go whatever it still traces:
 		// then another one goes on.

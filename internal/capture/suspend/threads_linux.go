@@ -83,6 +83,7 @@ type process struct {
 	startStack uint64
 	threads    map[int]*thread // changed with Engine.mu held
 	stacks     stackFinder
+	memory     memory
 	follow     atomic.Pointer[capture.Follow] // where its stacks go on; nil: nowhere else
 	own        bool                           // a child of candid's
 	child      bool                           // born during recording
@@ -98,7 +99,7 @@ type process struct {
 }
 
 func openProcess(pid int) (*process, error) {
-	p := &process{pid: pid, dir: -1, task: -1, stat: -1, list: -1, threads: map[int]*thread{}}
+	p := &process{pid: pid, dir: -1, task: -1, stat: -1, list: -1, memory: memory{fd: -1}, threads: map[int]*thread{}}
 	root := "/proc/" + strconv.Itoa(pid)
 	var err error
 	if p.dir, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
@@ -129,6 +130,7 @@ func openProcess(pid int) (*process, error) {
 		return nil, processError(pid, unix.ESRCH)
 	}
 	p.started, p.startCode, p.startStack = s.started, s.startCode, s.startStack
+	p.memory = openMemory(p.dir)
 	p.own = parentOf(strconv.Itoa(pid)) == os.Getpid()
 	if s.state == 'Z' || s.state == 'X' {
 		p.close()
@@ -145,6 +147,7 @@ func processError(pid int, err error) error {
 }
 
 func (p *process) close() {
+	p.memory.close()
 	for _, fd := range []int{p.dir, p.task, p.stat, p.list} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
@@ -159,10 +162,10 @@ func (p *process) mayTrace() error {
 		return &TracedError{PID: p.pid, Tracer: tracer, Name: comm(tracer)}
 	}
 	// The kernel checks the same permission for reading memory as for ptrace, and checks it before
-	// the address.
+	// the address, which is one that no program has.
 	var b [1]byte
 	local := []unix.Iovec{{Base: &b[0], Len: 1}}
-	_, err := unix.ProcessVMReadv(p.pid, local, []unix.RemoteIovec{{Base: 0, Len: 1}}, 0)
+	_, err := unix.ProcessVMReadv(p.pid, local, []unix.RemoteIovec{{Base: ^uintptr(0), Len: 1}}, 0)
 	switch {
 	case err == nil, errors.Is(err, unix.EFAULT):
 		return nil
