@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/outfile"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
 )
@@ -56,22 +57,39 @@ func (f *outputFlags) open() (*output, error) {
 		return nil, &codedError{exitUsage, pictured(err, f.path, f.format)}
 	}
 	o := &output{f.path, name, f}
-	if f.path == "-" {
+	if f.path == "-" || throughSystem(f.path) {
 		return o, nil
 	}
-	switch st, err := os.Stat(f.path); {
-	case err == nil && st.Mode().IsRegular() && !f.force:
-		return nil, &codedError{exitFailed, fmt.Errorf("%s exists; --force overwrites it", f.path)}
-	case err == nil && !st.Mode().IsRegular():
-		return o, nil // a pipe or a device: opened when there is something to write
+	place, err := outfile.Look(f.path)
+	if err != nil {
+		return nil, failedWrite(f.path, err)
 	}
-	tmp, err := createTemp(filepath.Dir(f.path))
+	defer place.Close()
+	switch {
+	case place.Kind == outfile.Regular && !f.force:
+		return nil, &codedError{exitFailed, fmt.Errorf("%s exists; --force overwrites it", f.path)}
+	case place.Kind == outfile.Special:
+		return o, nil // opened when there is something to write
+	}
+	tmp, err := place.Create()
 	if err != nil {
 		return nil, failedWrite(f.path, err)
 	}
 	tmp.Close()
-	os.Remove(tmp.Name())
 	return o, nil
+}
+
+// throughSystem reports whether a path is one of the system's names for a device or for something
+// that is open already, such as /dev/stdout, /dev/null, or /dev/fd/63 of a shell's process
+// substitution: it is opened as it is.
+func throughSystem(path string) bool {
+	path = filepath.Clean(path)
+	if strings.HasPrefix(path, "/dev/shm/") || strings.HasPrefix(path, "/dev/mqueue/") {
+		return false // anybody may write there
+	}
+	st, err := os.Stat(path)
+	named := strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/self/fd/")
+	return (named || path == os.DevNull) && err == nil && !st.Mode().IsRegular()
 }
 
 // pictured adds to the error for an unknown format what candid writes instead: people ask for a
@@ -99,13 +117,11 @@ func (o *output) write(p *profile.Profile) (string, error) { return o.put(o.emit
 func (o *output) put(emit func(io.Writer) error) (string, error) {
 	name := o.path
 	var err error
-	if st, statErr := os.Stat(o.path); o.path == "-" {
+	if o.path == "-" {
 		name = "standard output"
 		err = emit(os.Stdout)
-	} else if statErr == nil && !st.Mode().IsRegular() {
-		err = writeDevice(o.path, emit)
 	} else {
-		err = replaceFile(o.path, o.flags.force, o.flags.mode.mode(), emit)
+		err = writeOut(o.path, o.flags.force, o.flags.mode.mode(), emit)
 	}
 	if err == nil {
 		return name, nil
@@ -136,15 +152,6 @@ func (o *output) emitter(p *profile.Profile) func(io.Writer) error {
 	}
 }
 
-// writeDevice writes to something that exists and is not a regular file: a pipe, a terminal.
-func writeDevice(path string, emit func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(emit(f), f.Close())
-}
-
 // spare writes the profile to the directory for temporary files, under an unused name.
 func (o *output) spare(emit func(io.Writer) error) (string, error) {
 	base := filepath.Base(o.path)
@@ -170,36 +177,45 @@ func (o *output) spare(emit func(io.Writer) error) (string, error) {
 // the middle; nil if there is none.
 var unfinished atomic.Pointer[string]
 
-// replaceFile writes a file under another name and renames it when it is complete.
-func replaceFile(path string, force bool, mode os.FileMode, emit func(io.Writer) error) error {
-	// If the path is a link, the file is replaced, not the link.
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	tmp, err := createTemp(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	name := tmp.Name()
-	unfinished.Store(&name)
-	defer unfinished.Store(nil)
-	defer os.Remove(name)
-	err = errors.Join(emit(tmp), tmp.Chmod(mode), tmp.Close())
-	if err != nil {
-		return err
-	}
-	return place(name, path, force)
-}
-
-// place renames a file to its name.
-func place(tmp, path string, force bool) error {
-	if !force {
-		// A link does not replace a file that has appeared in the meantime.
-		if err := os.Link(tmp, path); err == nil || errors.Is(err, os.ErrExist) {
+// writeOut writes a file, which gets its name when it is complete, or through a pipe or a device.
+func writeOut(path string, force bool, mode os.FileMode, emit func(io.Writer) error) error {
+	if throughSystem(path) {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
 			return err
 		}
+		return errors.Join(emit(f), f.Close())
 	}
-	return os.Rename(tmp, path)
+	place, err := outfile.Look(path)
+	if err != nil {
+		return err
+	}
+	if place.Kind == outfile.Special {
+		defer place.Close()
+		f, err := place.Open()
+		if err != nil {
+			return err
+		}
+		return errors.Join(emit(f), f.Close())
+	}
+	f, err := place.Create()
+	if err != nil {
+		place.Close()
+		return err
+	}
+	noteUnfinished(f)
+	defer unfinished.Store(nil)
+	if err = errors.Join(emit(f), f.Chmod(mode)); err == nil {
+		err = f.Keep(force)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// noteUnfinished keeps the name of a file that is being written, if it has one.
+func noteUnfinished(f *outfile.File) {
+	if name := f.Unfinished(); name != "" {
+		unfinished.Store(&name)
+	}
 }
 
 // reasonOf returns an error without the name of the file, which may be a temporary one.
@@ -213,7 +229,7 @@ func reasonOf(err error) error {
 
 func failedWrite(path string, err error) error {
 	err = reasonOf(err)
-	if errors.Is(err, os.ErrPermission) {
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, outfile.ErrOthers) {
 		return &codedError{exitPermission, fmt.Errorf("cannot write %s: %w; choose another place with -o", path, err)}
 	}
 	return &codedError{exitFailed, fmt.Errorf("cannot write %s: %w; choose another place with -o", path, err)}

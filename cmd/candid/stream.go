@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/outfile"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/record"
 )
@@ -27,7 +28,7 @@ type streaming struct {
 
 	begun   record.Begun
 	losses  profile.Losses
-	file    *os.File
+	file    *outfile.File
 	mine    os.FileInfo // which file it is
 	grown   *watched    // the same, for the stream to write to
 	stream  *jfr.Stream
@@ -104,17 +105,22 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	if s.file != nil {
 		return true
 	}
-	f, err := createTemp(filepath.Dir(s.path))
+	place, err := outfile.Look(s.out.path)
 	if err != nil {
 		s.check(err)
 		return false
 	}
-	name := f.Name()
-	unfinished.Store(&name)
-	s.file, s.grown = f, &watched{file: f}
+	f, err := place.Create()
+	if err != nil {
+		place.Close()
+		s.check(err)
+		return false
+	}
+	noteUnfinished(f)
+	s.file, s.grown = f, &watched{file: f.File}
 	// Wine does not know the volume of an open file any more when it has been renamed.
 	s.mine, _ = f.Stat()
-	jfr.MarkWritten(f)
+	jfr.MarkWritten(f.File)
 	s.check(f.Chmod(s.out.flags.mode.mode()))
 	s.stream = streamOf[s.out.name](s.grown, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
 	return s.err == nil
@@ -125,12 +131,12 @@ func (s *streaming) place() error {
 	if s.placed {
 		return nil
 	}
-	err := place(s.file.Name(), s.path, s.out.flags.force)
+	err := s.file.Keep(s.out.flags.force)
 	s.placed = err == nil
 	if s.placed && s.named != nil {
 		s.named()
 	}
-	os.Remove(s.file.Name()) // the other name, or one that nobody asked for
+	s.file.Drop() // a name that nobody asked for
 	unfinished.Store(nil)
 	return err
 }
@@ -164,7 +170,6 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 	if s.file != nil {
 		s.err = errors.Join(s.err, s.file.Close())
 		if !s.placed {
-			os.Remove(s.file.Name())
 			unfinished.Store(nil)
 		}
 	}
@@ -255,7 +260,7 @@ func (s *streaming) rescue() (elsewhere string, err error) {
 	case err == nil && s.mine != nil && os.SameFile(s.mine, there):
 		return "", nil
 	case errors.Is(err, os.ErrNotExist):
-		if err = replaceFile(s.path, false, s.out.flags.mode.mode(), emit); err == nil {
+		if err = writeOut(s.path, false, s.out.flags.mode.mode(), emit); err == nil {
 			s.say(s.out.path + " was removed while it was recorded: it was written again")
 			return "", nil
 		}
@@ -265,7 +270,7 @@ func (s *streaming) rescue() (elsewhere string, err error) {
 
 // replace rewrites the file, with a part of what was recorded.
 func (s *streaming) replace(p *profile.Profile) error {
-	if err := replaceFile(s.path, true, s.out.flags.mode.mode(), s.out.emitter(p)); err != nil {
+	if err := writeOut(s.path, true, s.out.flags.mode.mode(), s.out.emitter(p)); err != nil {
 		return failedWrite(s.out.path, err)
 	}
 	return nil

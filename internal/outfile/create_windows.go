@@ -1,4 +1,4 @@
-package main
+package outfile
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 func createTemp(dir string) (*os.File, error) {
 	var last error
 	for range 1000 {
-		path := filepath.Join(dir, fmt.Sprintf(".candid-%d", rand.Uint32()))
+		path := filepath.Join(dir, fmt.Sprintf("%s%d", prefix, rand.Uint32()))
 		name, err := windows.UTF16PtrFromString(path)
 		if err != nil {
 			return nil, &os.PathError{Op: "create", Path: path, Err: err}
