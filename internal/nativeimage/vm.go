@@ -38,13 +38,17 @@ const (
 	// minCode is the size in bytes of the smallest mapping of code that is looked into: a program
 	// that prints one line has four million bytes of it.
 	minCode = 1 << 20
+	// initCode is the size of a mapping that holds only the .init section, which some linkers put
+	// into a segment of its own (the image of GraalVM CE 24 that was tried). A module is known by the
+	// first of its mappings.
+	initCode = 4096
 	// maxImages bounds the images of one process.
 	maxImages = 4
 )
 
 // May reports whether a mapping may be of a native image's code, by what is known of its file.
 func (f *Finder) May(m target.Mapping) bool {
-	if !m.FileBacked() || m.End-m.Start < minCode {
+	if size := m.End - m.Start; !m.FileBacked() || size < minCode && size > initCode {
 		return false
 	}
 	k, seen := f.files[fileKey{m.Dev, m.Inode}]
