@@ -58,11 +58,11 @@ or an interface calls is on the stacks, and that is what helps most. Below some 
 samples in the program little is gained: a line says so.
 
 Exit codes: 0 written, 1 failed, 2 wrong usage, 5 no samples in the program.`,
-		Example: `  candid pgo app.jfr -o default.pgo                  then: go build   (in the main package)
-  candid pgo app.jfr -o app.prof                     then: clang -O2 -g -fprofile-sample-use=app.prof
-  candid pgo app.jfr -o app.gcov                     then: gcc -O2 -fauto-profile=app.gcov
-  candid pgo app.jfr -o app.order                    then: clang -fuse-ld=lld -ffunction-sections
-                                                           -Wl,--symbol-ordering-file=app.order
+		Example: `  candid pgo app.jfr -o default.pgo              then: go build   (in the main package)
+  candid pgo app.jfr -o app.prof                 then: clang -O2 -g -fprofile-sample-use=app.prof
+  candid pgo app.jfr -o app.gcov                 then: gcc -O2 -fauto-profile=app.gcov
+  candid pgo app.jfr -o app.order                then: clang -fuse-ld=lld -ffunction-sections
+                                                       -Wl,--symbol-ordering-file=app.order
   candid pgo mon.jfr tue.jfr --weight 2,1 -o app.prof
   candid pgo app.jfr --binary build/app.debug -o app.prof`,
 		Args: func(_ *cobra.Command, args []string) error {
