@@ -205,7 +205,8 @@ func writeOut(path string, force bool, mode os.FileMode, emit func(io.Writer) er
 	}
 	noteUnfinished(f)
 	defer unfinished.Store(nil)
-	if err = errors.Join(emit(f), f.Chmod(mode)); err == nil {
+	// Formats write to a file in place: they look for an *os.File.
+	if err = errors.Join(emit(f.File), f.Chmod(mode)); err == nil {
 		err = f.Keep(force)
 	}
 	return errors.Join(err, f.Close())

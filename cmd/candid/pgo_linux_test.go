@@ -79,7 +79,9 @@ func TestPGOGo(t *testing.T) {
 	jfr := recordedProgram(t, dir, program, "2000", own)
 	file := filepath.Join(dir, "default.pgo")
 	r := ok(t, "pgo", jfr, "-o", file)
-	if !strings.Contains(r.err, "samples are in poly") || !strings.Contains(r.err, "0.0 % of the stacks' weight has no line") {
+	// Some of the runtime's assembly has no declaration.
+	noLine := regexp.MustCompile(`(\d+\.\d) % of the stacks' weight has no line`).FindStringSubmatch(r.err)
+	if !strings.Contains(r.err, "samples are in poly") || noLine == nil || len(noLine[1]) > 3 || noLine[1] > "0.5" {
 		t.Errorf("candid pgo says %s", r.err)
 	}
 

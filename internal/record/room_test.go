@@ -9,7 +9,7 @@ import (
 // reported.
 func TestRoom(t *testing.T) {
 	used := uint64(0)
-	r := room{used: func() uint64 { return used }}
+	r := room{all: true, used: func() uint64 { return used }}
 	if !r.has(linesHeap) || r.note() != "" {
 		t.Errorf("no room in an empty heap; %q", r.note())
 	}
