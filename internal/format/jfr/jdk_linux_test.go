@@ -90,6 +90,7 @@ func TestJDKReadsIt(t *testing.T) {
 	types := map[walk.Kind]string{
 		walk.KindInterpreted: "Interpreted", walk.KindC1: "C1 compiled", walk.KindC2: "JIT compiled", walk.KindCompiled: "JIT compiled", walk.KindAOT: "JIT compiled",
 		walk.KindInlined: "Inlined", walk.KindNative: "Native", walk.KindStub: "Native", walk.KindNativeMethod: "Native", walk.KindUnknown: "Native", walk.KindKernel: "Kernel",
+		walk.KindTier0: "JIT compiled", walk.KindInstrumented: "JIT compiled", walk.KindOSR: "JIT compiled", walk.KindTier1: "JIT compiled", walk.KindReadyToRun: "JIT compiled",
 	}
 	rich := everything(500)
 	for name, p := range map[string]*profile.Profile{"java": profiletest.Java(), "everything": rich} {
