@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What another user has placed under the name of root's output is neither followed, nor written to,
-// nor in a directory such as /tmp replaced; --force or not.
+// Root's output, with --force or without, follows no link of another user and writes to no file of
+// his. In a directory such as /tmp it does not replace his file either.
 func TestOutputOfOthers(t *testing.T) {
 	t.Parallel()
 	root(t)
@@ -67,7 +67,7 @@ func TestOutputOfOthers(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(sticky, "file.txt")); err != nil || string(b) != "theirs\n" {
 		t.Errorf("the other user's file is %q now (%v)", b, err)
 	}
-	// What is one's own, and what is the system's, is used as ever.
+	// The user's own links and the system's are followed as before.
 	own := filepath.Join(t.TempDir(), "own.txt")
 	ok(t, "convert", in, "-o", place(func(path string) error { return os.Symlink(own, path) }, sticky, "mine", 0), "--format", "collapsed")
 	if b, err := os.ReadFile(own); err != nil || !strings.Contains(string(b), "work 5") {

@@ -77,8 +77,7 @@ int main(int argc, char **argv) {
 		if peak > 512<<10 {
 			t.Errorf("%d KiB of memory, want 512 MiB at most", peak)
 		}
-		// What it takes to start and to attach is not part of -d: so much on a machine that does
-		// nothing else.
+		// Starting and attaching are not part of -d. They take less than this on an idle machine.
 		const around = 600 * time.Millisecond
 		if took > long+200*time.Millisecond+around {
 			return "-d " + long.String() + " took " + took.String()

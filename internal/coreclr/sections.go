@@ -150,7 +150,7 @@ func (vm *VM) addSection(addr, pc uint64) *section {
 	if len(t.known) >= maxSections {
 		t.known = nil
 	}
-	// What overlaps has been freed since.
+	// Sections that overlap the new one have been freed since.
 	t.known = slices.DeleteFunc(t.known, func(k *section) bool { return k.lo < s.hi && s.lo < k.hi })
 	i, _ := slices.BinarySearchFunc(t.known, s.lo, func(k *section, lo uint64) int { return cmp.Compare(k.lo, lo) })
 	t.known = slices.Insert(t.known, i, s)

@@ -276,7 +276,7 @@ func TestTracedProgram(t *testing.T) {
 	}
 	var p *Process
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		// Those that were stopped by the attach may not have been resumed yet.
+		// Threads that the attach stopped may still have to be resumed.
 		p = take(t, Options{PIDs: []int{pid}, Patience: 50 * time.Millisecond})
 		if th := p.named("spins"); th != nil && th.Read == ReadNot || time.Now().After(end) {
 			break

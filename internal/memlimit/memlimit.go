@@ -1,7 +1,7 @@
 // Package memlimit bounds the memory that reading a file takes: a few bytes of a hostile or damaged
 // file can describe a great deal.
 //
-// What is bounded is candid's own heap as the Go runtime counts it, not an estimate of what a reader
+// The bound is on candid's own heap as the Go runtime counts it, not on an estimate of what a reader
 // keeps, so nothing that a reader allocates is forgotten. A reader asks often enough that little can
 // be allocated in between.
 package memlimit

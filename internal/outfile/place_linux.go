@@ -208,7 +208,7 @@ func (f *File) Keep(replace bool) error {
 		return nil
 	}
 	if errors.Is(err, fs.ErrExist) && replace {
-		// What is there now may have been put there since.
+		// Another user may have put a file there in the meantime.
 		var st unix.Stat_t
 		if err = unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 			p.st = st

@@ -199,7 +199,7 @@ func FuzzImage(f *testing.F) {
 	})
 }
 
-// What binutils say of a library is what we say.
+// The reader and binutils agree on what is in a library.
 func TestObjdump(t *testing.T) {
 	objdump := fixture.Tool(t, "x86_64-w64-mingw32-objdump")
 	path := fixture.MinGW(t, "x86_64-w64-mingw32-gcc", "lib.dll", `

@@ -19,7 +19,7 @@ func WriteOrder(w io.Writer, b *Binary, m *Module, sections bool) (functions int
 	for _, start := range order(b, m) {
 		name := b.function(start).Name
 		if sections {
-			// What gcc and clang name the section of a function.
+			// The name that gcc and clang give to the section of a function.
 			name = ".text." + name
 		}
 		fmt.Fprintln(out, name)

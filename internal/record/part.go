@@ -90,7 +90,7 @@ func (s *session) nextPart(beside Live) *part {
 	m.Notes, m.Cost = slices.Clone(s.lasting), profile.Cost{}
 	s.start, m.Start = moment()
 	s.from = origin{day: m.Start, stats: s.engine.Stats(), copying: s.engine.copying(), usage: hostinfo.OwnCPU()}
-	// What lies between the two moments is of the part that ends.
+	// The time between the two moments belongs to the part that ends.
 	p.length = time.Duration(s.start - p.start)
 	s.carryOn(old)
 	s.sleeps.carryOn(old, s.b)

@@ -171,7 +171,7 @@ const lastReads = 60 * time.Millisecond
 
 // sample runs the engine until it ends.
 func (r *Recording) sample(ctx context.Context) {
-	// What remains to be read after the end is read soon or never.
+	// Reads that remain after the end of the recording are made soon or never.
 	soon := context.AfterFunc(ctx, func() { vmread.EndBy(time.Now().Add(lastReads)) })
 	r.named = r.s.endOnTime(ctx)
 	r.err = r.engine.Run(ctx, r.s)

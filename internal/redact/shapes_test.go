@@ -63,7 +63,7 @@ func TestSecretsInEveryShape(t *testing.T) {
 	}
 }
 
-// What is no secret stays as it is.
+// Text without a secret stays as it is.
 func TestNoSecrets(t *testing.T) {
 	for _, line := range []string{
 		"find . -print", "docker run -p 80:80 -p8080:80 image", "ssh -p2222 host", "git clone ssh://git@host/r", "javac -parameters -proc:none A.java",

@@ -245,7 +245,7 @@ var signs = []sign{
 	// dotnet/runtime).
 	{kind: CoreCLR, symbol: "g_dacTable"},
 	{kind: CoreCLR, symbol: "DotNetRuntimeInfo"},
-	// What hosts of .NET Core call, in every version (src/coreclr/hosts/inc/coreclrhost.h).
+	// Hosts of .NET Core call it, in every version (src/coreclr/hosts/inc/coreclrhost.h).
 	{kind: CoreCLR, symbol: "coreclr_execute_assembly"},
 	{kind: NativeAOT, symbol: "DotNetRuntimeDebugHeader"},
 	{kind: NativeImage, section: ".svm_heap"},

@@ -18,7 +18,7 @@ import (
 // other systems. For a process that has ended it returns the mappings in its Space, if
 // it has one.
 //
-// What was read last is returned again for as long as reading it took: in Wine that may be a second.
+// The last answer is returned again for as long as reading it took: in Wine that may be a second.
 func (p *Process) Mappings() ([]Mapping, error) {
 	p.sys.mu.Lock()
 	if time.Now().Before(p.sys.fresh) {

@@ -2,8 +2,8 @@ package winsuspend
 
 import "testing"
 
-// What a thread has run is divided among its samples without a rest, also what was counted before
-// the first of them.
+// A thread's CPU time is divided among its samples without a rest, including the time that was
+// counted before the first of them.
 func TestAccount(t *testing.T) {
 	var a account
 	if out := a.count(5, nil); len(out) != 0 || a.owed != 5 {

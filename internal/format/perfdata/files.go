@@ -118,7 +118,7 @@ func (fs *files) try(path string, want file) (*os.File, error) {
 	return f, nil
 }
 
-// What naming by files of this machine may take besides: tables of symbols and of unwind rules are
+// Naming by files of this machine may take this much more memory: tables of symbols and of unwind rules are
 // as large as the files, which have nothing to do with the size of the recording.
 const (
 	mostPerFile  = 64 << 20

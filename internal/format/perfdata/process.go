@@ -57,7 +57,7 @@ const (
 func (ps *processes) init(r *reader) {
 	*ps = processes{r: r, live: map[uint32]*process{}, comms: map[uint32]string{}, files: native.NewFiles(),
 		shared: symbol.NewShared()}
-	// What existed before the recording is described at its beginning, by records like all others.
+	// Processes that existed before the recording are described at its beginning, by records like all others.
 	ps.spaces = target.NewSpaces(func(uint32) *target.Space { return &target.Space{Whole: true} }, func() {
 		ps.close()
 		clear(ps.live)
