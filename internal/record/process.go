@@ -199,8 +199,10 @@ func (s *session) findRuntimes(p *process) {
 		return
 	}
 	told := p.told()
-	if young := now.Sub(p.loaded) < runtimeAgain; told && young && !p.code.MayFind() {
-		p.runtimeNext = p.loaded.Add(runtimeAgain)
+	if told && !p.code.MayFind() {
+		if p.runtimeNext = p.loaded.Add(runtimeAgain); p.runtimeNext.Before(now) {
+			p.runtimeUntil = time.Time{} // until it maps something
+		}
 		return
 	}
 	found, missing := p.code.Look()
@@ -491,7 +493,7 @@ func (s *session) mapped(p *process, m *target.Mapping) {
 			s.ended(p)
 		}
 	}
-	if p.code.Looking() {
+	if p.code.Looking() && (!known || p.code.MayFind()) {
 		p.runtimeUntil, p.runtimeNext = time.Now().Add(runtimePatience), time.Time{}
 		p.fresh = false // samples in this very batch may be of the runtime's code
 	}
