@@ -54,6 +54,7 @@ type Server struct {
 	recordings []*Recording // nil for those of files that nobody has opened by themselves
 	files      [2]*file     // two that are only shown together
 	http       *http.Server
+	clients    clients
 	listener   net.Listener
 
 	opening sync.Mutex // held while one of files is read
@@ -79,7 +80,8 @@ func NewServer(l net.Listener, recordings ...*Recording) (*Server, error) {
 		token: hex.EncodeToString(random[:]), hosts: [2]string{"127.0.0.1:" + port, "localhost:" + port},
 		recordings: recordings, listener: l,
 	}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 512 << 10}
+	s.http = &http.Server{Handler: s, MaxHeaderBytes: 512 << 10}
+	s.clients.watch(s.http)
 	return s, nil
 }
 
@@ -123,15 +125,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.Set(name, value)
 	}
 	if req.Host != s.hosts[0] && req.Host != s.hosts[1] {
+		dismiss(w)
 		http.Error(w, "this is not the address of the page", http.StatusMisdirectedRequest)
 		return
 	}
 	token, path, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 	if subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1 {
+		dismiss(w)
 		http.Error(w, "nothing here: the whole address that candid printed is needed", http.StatusNotFound)
 		return
 	}
+	trust(req)
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		dismiss(w)
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		return
 	}
