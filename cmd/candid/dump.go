@@ -65,6 +65,9 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 					return usage("--thread: %v", err)
 				}
 			}
+			if err := enoughFiles("dump"); err != nil {
+				return err
+			}
 			tell, opened := priority.Held(func(t priority.Report) {
 				if t.Refused() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+t.String())

@@ -51,6 +51,9 @@ func failed(err error) error {
 		return err
 	}
 	code := exitFailed
+	if errors.Is(err, syscall.EMFILE) && !errors.Is(err, target.ErrFiles) {
+		err = fmt.Errorf("%w%s", err, filesHint())
+	}
 	switch {
 	case errors.Is(err, target.ErrPermission), errors.Is(err, capture.ErrPermission):
 		code = exitPermission

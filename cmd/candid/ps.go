@@ -43,6 +43,9 @@ Passwords and tokens in it are masked. If none matches, the exit code is 4.`,
 					return usage("%v", err)
 				}
 			}
+			if err := enoughFiles("ps"); err != nil {
+				return err
+			}
 			procs, err := runtimes.List()
 			if err != nil {
 				return failed(err)

@@ -128,6 +128,9 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return launchFailure(launching, recordFailure(notLaunched(cmd, args, err)))
 	}
 
+	if err := enoughFiles("record"); err != nil {
+		return wrap(err)
+	}
 	o := record.Options{
 		PIDs: pids, All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags, Nice: f.nice,
 		Duration: f.duration, Hz: f.freq, Events: f.events, MinSleep: f.minSleep, Engine: f.engine, Version: version(),
@@ -285,6 +288,8 @@ func rate(cmd *cobra.Command, o *record.Options, interval time.Duration) error {
 // timeout, sudo, env, sh -c.
 func childrenHint(o *record.Options) string {
 	switch {
+	case stoppedHint(o) != "":
+		return stoppedHint(o)
 	case o.Children || o.All:
 		return ""
 	case target.HaveChildren(o.PIDs):
@@ -293,11 +298,23 @@ func childrenHint(o *record.Options) string {
 	return "; what it starts, as sh, timeout and sudo do, is recorded with --children"
 }
 
+// stoppedHint says which of the targets use no CPU because they are stopped, "" if none is.
+func stoppedHint(o *record.Options) string {
+	for _, pid := range o.PIDs {
+		if target.Stopped(pid) {
+			return fmt.Sprintf(": process %d is stopped by a signal (SIGSTOP, Ctrl-Z); 'kill -CONT %[1]d' lets it run on", pid)
+		}
+	}
+	return ""
+}
+
 // whyNone returns why a recording of an event has no samples.
 func whyNone(c *record.Costs, o *record.Options, written string) string {
 	e, err := event.Parse(written)
 	switch {
 	case err != nil || e.Kind == capture.CPUTime:
+	case stoppedHint(o) != "":
+		return "nothing of " + e.Name + " happened in the target" + stoppedHint(o)
 	case e.Kind == capture.Wall:
 		return "the targets had no threads for long enough"
 	case e.Kind == capture.OffCPU:

@@ -41,6 +41,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no such process", []string{"record", "-p", "4194305"}, exitNoTarget, []string{"4194305", "no such process"}},
 		{"ended process", []string{"record", "-p", itoa(dead.Process.Pid)}, exitNoTarget, []string{"no such process"}},
+		{"a number beyond any process", []string{"record", "-p", "4294967297"}, exitNoTarget, []string{"no such process"}}, // its lower half is a process
 		{"zombie", []string{"record", "-p", itoa(zombie.Process.Pid)}, exitNoTarget, []string{"zombie"}},
 		{"one of two", append(p, "-p", "4194305"), exitNoTarget, []string{"4194305"}},
 		{"no number", []string{"record", "-p", "java"}, exitUsage, []string{`"java"`, "candid ps java"}},

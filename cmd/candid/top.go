@@ -101,6 +101,9 @@ func (f *topFlags) options(cmd *cobra.Command, args []string) (record.Options, e
 	if err := onlyOneWay(f.all, pids, command); err != nil {
 		return record.Options{}, err
 	}
+	if err := enoughFiles("top"); err != nil {
+		return record.Options{}, launchFailure(len(command) > 0, err)
+	}
 	o := record.Options{
 		PIDs: pids, All: f.all, Command: command, NoJVMFlags: f.noFlags, Nice: f.nice, Children: f.children, Duration: f.duration, Hz: f.freq,
 		Events: []string{f.event}, Engine: f.engine, Version: version(),

@@ -15,6 +15,7 @@ var (
 	ErrFormat       = errors.New("malformed data")
 	ErrStale        = errors.New("the file is no longer the one that was mapped")
 	ErrUnsupported  = errors.New("not supported here")
+	ErrFiles        = errors.New("too many open files")
 )
 
 // Reason is why a process cannot be examined.
@@ -35,6 +36,7 @@ const (
 	ReasonNotAdmin            // Windows: another user's, or at a higher integrity level
 	ReasonProtected           // Windows: a protected process
 	ReasonMachine             // its code is for another processor, as that of a 32-bit program
+	ReasonFiles               // candid may open no more files
 	numReasons
 )
 
@@ -54,6 +56,7 @@ var reasons = [numReasons]struct {
 	ReasonSystem:       {"candid cannot look into processes on this system yet", ErrUnsupported},
 	ReasonNotAdmin:     {"it runs as another user or at a higher level; run candid as administrator", ErrPermission},
 	ReasonProtected:    {"it is a protected process: Windows lets no program look into it", ErrPermission},
+	ReasonFiles:        {"candid may open no more files; before starting it, allow it more (ulimit -n 1024)", ErrFiles},
 	ReasonMachine:      {"it is a 32-bit program, or for another processor: candid reads programs of its own processor", ErrUnsupported},
 }
 
@@ -66,7 +69,7 @@ func (r Reason) String() string {
 }
 
 // AccessError says that a process cannot be examined, and why. It wraps one of ErrNoProcess,
-// ErrPermission, ErrZombie, ErrKernelThread and ErrUnsupported.
+// ErrPermission, ErrZombie, ErrKernelThread, ErrFiles and ErrUnsupported.
 type AccessError struct {
 	PID    int
 	Reason Reason

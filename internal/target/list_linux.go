@@ -63,6 +63,16 @@ func HaveChildren(pids []int) bool {
 	return false
 }
 
+// Stopped reports whether a process is stopped by a signal (SIGSTOP, Ctrl-Z).
+func Stopped(pid int) bool {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	st, ok := parseStat(raw)
+	return ok && st.State == 'T'
+}
+
 // lister holds what is reused from process to process.
 type lister struct {
 	users map[int]string

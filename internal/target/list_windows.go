@@ -68,6 +68,9 @@ func HaveChildren(pids []int) bool {
 	return false
 }
 
+// Stopped returns false: here, threads are suspended and not processes.
+func Stopped(int) bool { return false }
+
 // IsChild reports whether the process that c names as its parent is the one that started it: the id
 // may have become another process's since, which is then younger.
 func IsChild(s *winsys.Snapshot, c *winsys.ProcessInfo) bool {

@@ -15,6 +15,9 @@ type witnessSystem struct{}
 // HaveChildren returns false: only Linux lists the children of a process.
 func HaveChildren([]int) bool { return false }
 
+// Stopped returns false: only Linux has a process say it.
+func Stopped(int) bool { return false }
+
 // Watch returns nil, which witnesses nothing: only Linux tells how a process that is no child ended.
 func Watch(int) *Witness { return nil }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -61,7 +62,11 @@ func Open(pid int) (*Process, error) {
 	}
 	dir, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &AccessError{PID: pid, Reason: absentReason(pid), UID: -1}
+		reason := goneReason(err)
+		if reason != ReasonFiles {
+			reason = absentReason(pid)
+		}
+		return nil, &AccessError{PID: pid, Reason: reason, UID: -1}
 	}
 	p := &Process{PID: pid, uid: -1}
 	p.sys.dir, p.sys.pidfd = dir, -1
@@ -74,6 +79,9 @@ func Open(pid int) (*Process, error) {
 
 // absentReason returns why /proc has no entry for a pid.
 func absentReason(pid int) Reason {
+	if pid > math.MaxInt32 {
+		return ReasonNoProcess // kill would see the lower 32 bits only, and 0 is candid's own group
+	}
 	// kill with signal 0 sends nothing; it only checks whether there is such a process.
 	if err := unix.Kill(pid, 0); err == nil || err == unix.EPERM {
 		return ReasonHidden
@@ -142,6 +150,9 @@ const maxCmdline = 1 << 20
 
 // goneReason converts the error of a failed read below /proc/PID to a reason.
 func goneReason(err error) Reason {
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return ReasonFiles
+	}
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return ReasonHidden // hidepid=1 shows the directory, but not its files
 	}

@@ -34,7 +34,7 @@ func (e *Engine) Notes() []string {
 			need += len(p.threads) + p.without
 		}
 		notes = append(notes, fmt.Sprintf("%d threads were not sampled: candid may open %d files and needs one for each thread; before starting it, allow it %d (ulimit -n %d)",
-			n, mostFiles()+spareFiles, need, need))
+			n, allowedFiles(), need, need))
 	}
 	return notes
 }

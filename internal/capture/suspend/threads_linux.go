@@ -323,11 +323,17 @@ const spareFiles = 64
 
 // mostFiles returns the limit below which the descriptors of threads' accounts must be.
 func mostFiles() int {
+	n := allowedFiles()
+	return n - min(spareFiles, n/2)
+}
+
+// allowedFiles returns how many files candid may have open.
+func allowedFiles() int {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) != nil || lim.Cur > 1<<30 {
 		return 1 << 30
 	}
-	return int(max(lim.Cur, 2*spareFiles) - spareFiles)
+	return int(lim.Cur)
 }
 
 // openAccount opens a thread's account and reads it. It closes all of the thread's files if it
