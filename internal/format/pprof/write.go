@@ -31,7 +31,10 @@ func Write(w io.Writer, p *profile.Profile) error {
 		mappings:  map[place]uint64{},
 		functions: make([]uint64, len(p.Funcs)),
 	}
-	wr.write()
+	wr.write(func() {
+		wr.program()
+		wr.samples()
+	})
 	if wr.err != nil {
 		return fmt.Errorf("write pprof: %w", wr.err)
 	}
@@ -57,6 +60,7 @@ type writer struct {
 	nextFunc  uint64
 	nextLoc   uint64
 	chains    locations.Chains
+	bare      bool // WriteSums
 }
 
 // field writes one field of the Profile message.
@@ -97,14 +101,14 @@ func (w *writer) valueType(name, unit string) protobuf.Message {
 	return m
 }
 
-func (w *writer) write() {
+// write writes the profile, and in it what samples writes.
+func (w *writer) write(samples func()) {
 	p := w.p
 	w.field(profileSampleType, w.valueType("samples", "count"))
 	for _, e := range p.Events {
 		w.field(profileSampleType, w.valueType(e.Name, e.Unit))
 	}
-	w.program()
-	w.samples()
+	samples()
 	if !p.Meta.Start.IsZero() {
 		w.number(profileTimeNanos, uint64(p.Meta.Start.UnixNano()))
 	}
@@ -115,12 +119,14 @@ func (w *writer) write() {
 		w.number(profilePeriod, e.Period)
 		w.number(profileDefaultSampleType, w.str(e.Name))
 	}
-	comments, silent := remarks(p)
-	for _, c := range comments {
-		w.number(profileComment, w.str(c))
-	}
-	for _, s := range silent {
-		w.str(s)
+	if !w.bare {
+		comments, silent := remarks(p)
+		for _, c := range comments {
+			w.number(profileComment, w.str(c))
+		}
+		for _, s := range silent {
+			w.str(s)
+		}
 	}
 	for _, s := range w.table {
 		w.field(profileStringTable, protobuf.Message(s))
@@ -228,7 +234,11 @@ func (w *writer) location(chain uint32) uint64 {
 		l.Uint(lineLine, uint64(max(f.Line, 0)))
 		lines.Bytes(locationLine, l)
 	}
-	m.Uint(locationMapping, w.mapping(placeOf(w.p, outer)))
+	pl := placeOf(w.p, outer)
+	if w.bare {
+		pl.kind, pl.flags = usualKind(pl.module), 0
+	}
+	m.Uint(locationMapping, w.mapping(pl))
 	m.Uint(locationAddress, locations.FileAddr(outer))
 	m = append(m, lines...)
 	w.field(profileLocation, m)
