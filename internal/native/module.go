@@ -236,6 +236,14 @@ func (s *Stepper) fromFile(p []byte, addr uint64) bool {
 	return true
 }
 
+// isELF reports whether a file begins as ELF files do. A runtime's memfd holds code from its first
+// byte on, or nothing.
+func isELF(f io.ReaderAt) bool {
+	var magic [len(elf.ELFMAG)]byte
+	_, err := f.ReadAt(magic[:], 0)
+	return err == nil && string(magic[:]) == elf.ELFMAG
+}
+
 // page is the smallest unit in which memory is mapped.
 const page = 4096
 
@@ -269,6 +277,20 @@ func (s *Stepper) load(m *Module) {
 			return
 		}
 		if m.File, m.Err = s.files.of(f); m.Err != nil {
+			return
+		}
+	case m.Mapping.Memfd():
+		// Programs are run from a memfd to leave no file behind.
+		f, err := s.process.OpenFile(m.Mapping)
+		if err != nil {
+			return
+		}
+		if !isELF(f) {
+			f.Close()
+			return
+		}
+		if m.File, err = s.files.of(f); err != nil {
+			m.File = nil
 			return
 		}
 	default:

@@ -158,7 +158,7 @@ func (p *Process) avoidUnanswered(maps []Mapping) {
 }
 
 // notAFile reports whether the kernel itself is behind a mapping with an inode.
-func (m Mapping) notAFile() bool { return !m.FileBacked() && !strings.HasPrefix(m.Path, "/memfd:") }
+func (m Mapping) notAFile() bool { return !m.FileBacked() && !m.Memfd() }
 
 // answers asks the file system of a mapping's file once, by a process that is left behind if it does
 // not answer.

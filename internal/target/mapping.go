@@ -68,7 +68,14 @@ func BaseName(p string) string {
 
 // notFiles are the paths that the kernel prints for memory that is in no file system: shared
 // anonymous memory, System V segments, memfd.
-var notFiles = []string{"/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage", "/[aio]", "/dmabuf", "/drm ", "/i915"}
+var notFiles = []string{memfd, "/dev/zero", "/SYSV", "/anon_hugepage", "/[aio]", "/dmabuf", "/drm ", "/i915"}
+
+// memfd begins the paths of files that memfd_create made.
+const memfd = "/memfd:"
+
+// Memfd reports whether the mapping is of a file that memfd_create made. It may be a program, or
+// memory that a runtime generates code in.
+func (m Mapping) Memfd() bool { return m.Inode != 0 && strings.HasPrefix(m.Path, memfd) }
 
 // FileBacked reports whether the mapping is of a file that has a path.
 func (m Mapping) FileBacked() bool {

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Module is a file whose code is mapped into a process: one loaded instance of
@@ -48,7 +47,7 @@ func (p *Process) Modules() ([]Module, error) {
 // programs are run from there to leave no file behind, but compilers also put generated code there.
 func (p *Process) elfInMemory(m Mapping) bool {
 	var magic [len(elf.ELFMAG)]byte
-	return strings.HasPrefix(m.Path, "/memfd:") && m.Offset == 0 &&
+	return m.Memfd() && m.Offset == 0 &&
 		p.mem.ReadAt(magic[:], m.Start) == nil && string(magic[:]) == elf.ELFMAG
 }
 

@@ -33,6 +33,11 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 			return f, nil
 		}
 	}
+	if m.Memfd() { // its path leads nowhere, but it may be the program
+		if fd, err := p.openat(p.at("exe"), unix.O_PATH); err == nil {
+			return regular(fd, m.Path, &m, false)
+		}
+	}
 	f, err := p.openRoot(m.Path, &m)
 	if err != nil {
 		return nil, fmt.Errorf("open %s of process %d: %w", m.Path, p.PID, err)
