@@ -1,11 +1,8 @@
 package record
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +14,6 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
-	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // process is one target: what is needed to walk and name its stacks.
@@ -77,19 +73,6 @@ func (p *process) newCode() int {
 	before := p.learned
 	p.learned = p.able.learns.Learned()
 	return max(p.learned-before, 0)
-}
-
-// runtimePatience is how long candid looks for a runtime that is still starting, from the first
-// look at a process or from its exec.
-const runtimePatience = 10 * time.Second
-
-// late returns how long samples of the process may still come after its end.
-func (p *process) late() time.Duration {
-	if p.unseen {
-		// There are many such processes, and their samples come in one batch, or two.
-		return lateSamples / 4
-	}
-	return lateSamples
 }
 
 // hold opens a process, or what is known of it if it has ended.
@@ -178,116 +161,6 @@ func (p *process) know(s *session) {
 	p.in.resolvers, p.in.byRef = p.code.Resolvers()
 }
 
-const (
-	// runtimeAgain is how soon a process in which no runtime is mapped is examined again, unless it
-	// maps something: not all engines report that.
-	runtimeAgain = time.Second
-	// runtimeSoon is the same for a young process: a runtime that is found has then existed for no
-	// longer than the process had existed without it.
-	runtimeSoon = 20 * time.Millisecond
-)
-
-// runtimePause returns how soon a process is examined again whose program was loaded that long ago.
-func runtimePause(loaded time.Duration) time.Duration {
-	return min(max(loaded, runtimeSoon), runtimeAgain)
-}
-
-// findRuntimes looks for runtimes in the process, as long as one may still be starting.
-func (s *session) findRuntimes(p *process) {
-	now := time.Now()
-	if !p.code.Looking() || p.gone || now.After(p.runtimeUntil) || now.Before(p.runtimeNext) {
-		return
-	}
-	told := p.told()
-	if told && !p.code.MayFind() {
-		if p.runtimeNext = p.loaded.Add(runtimeAgain); p.runtimeNext.Before(now) {
-			p.runtimeUntil = time.Time{} // until it maps something
-		}
-		return
-	}
-	found, missing := p.code.Look()
-	if len(found) > 0 {
-		p.know(s)
-		for _, f := range found {
-			s.foundRuntime(p, f)
-		}
-		s.describeRuntime(p)
-	}
-	for _, m := range missing {
-		switch {
-		case errors.Is(m.Err, runtimes.ErrAbsent):
-			p.runtimeNext = now.Add(runtimePause(now.Sub(p.loaded)))
-			if told && now.Sub(p.loaded) >= runtimeAgain {
-				p.runtimeUntil = time.Time{} // until it maps something
-			}
-		case errors.Is(m.Err, runtimes.ErrNotReady):
-		case errors.Is(m.Err, target.ErrZombie), errors.Is(m.Err, target.ErrNoProcess), p.target.Memory().Released(), !p.target.Alive():
-			// The process is ending: its memory is freed before the rest.
-			p.runtimeUntil = time.Time{}
-		default:
-			p.runtimeUntil = time.Time{}
-			s.note(fmt.Sprintf("process %d: its %s cannot be named: %v", p.pid, m.Runtime.Functions, m.Err))
-		}
-	}
-}
-
-// foundRuntime records what follows from a runtime that was found.
-func (s *session) foundRuntime(p *process, f attach.Found) {
-	if _, ok := f.Instance.(runtimes.Learner); ok {
-		s.births.generates(uint32(p.pid))
-	}
-	if _, ok := f.Instance.(runtimes.ThreadNamer); ok {
-		p.newThreads = true
-	}
-	for _, n := range f.Instance.Notes() {
-		s.note(fmt.Sprintf("process %d: %s", p.pid, n))
-	}
-	if a, ok := f.Instance.(runtimes.Adviser); ok {
-		if advice := a.Advice(); advice != "" {
-			who := fmt.Sprintf("process %d runs", p.pid)
-			if s.many() { // once for all of them
-				who = "some " + f.Runtime.Programs + " run"
-			}
-			s.note(who + " " + advice)
-		}
-	}
-}
-
-// told reports whether the engine has reported every mapping that the process has.
-func (p *process) told() bool {
-	sp := p.target.Space()
-	return sp != nil && sp.Whole && !p.missed
-}
-
-// spare tells the engine what it need not look for in the process: a program whose own file only
-// loads a runtime has Go code only in libraries, and then that is seen on stacks.
-func (s *session) spare(p *process) {
-	none := p.code.Launched() && !p.code.Native.RunsGo()
-	if s.engine.hints == nil || none == p.noGo {
-		return
-	}
-	// If this fails it is tried again with the next batch.
-	if s.engine.hints.RunsGo(p.pid, !none) == nil {
-		p.noGo = none
-	}
-}
-
-// follow tells the engine where the runtime's stacks go on, as soon as the runtime knows.
-func (s *session) follow(p *process) {
-	if p.able.follows == nil || p.followed || s.engine.follower == nil {
-		return
-	}
-	if how := p.able.follows.Follow(); how != nil && s.engine.follower.Follow(p.pid, how) == nil {
-		p.followed = true
-	}
-}
-
-func (s *session) describeRuntime(p *process) {
-	if title := p.code.Title(); title != "" && p.index >= 0 {
-		s.b.Processes()[p.index].Runtime = title
-	}
-}
-
 // refresh makes sure, once a batch, that what is cached about the process is still valid.
 func (s *session) refresh(p *process) {
 	if p.fresh {
@@ -312,89 +185,6 @@ func (s *session) refresh(p *process) {
 	p.target.Memory().Invalidate()
 	s.findRuntimes(p)
 	p.code.BeginBatch()
-}
-
-// thread returns the profile's index of a thread.
-func (s *session) thread(p *process, tid uint32) uint32 {
-	if i, ok := p.threads[tid]; ok {
-		return i
-	}
-	name := s.comms[tid]
-	if n, err := p.target.ThreadName(int(tid)); err == nil {
-		name = n
-	}
-	if name == "" {
-		name = p.target.Comm()
-	}
-	if name == "" {
-		if sp := p.target.Space(); sp != nil {
-			name = sp.Name()
-		}
-		name = cmp.Or(name, "[ended]")
-	}
-	i := s.b.NewThread(p.pid, int(tid), name)
-	p.threads[tid] = i
-	p.newThreads = true
-	return i
-}
-
-// nameThreads asks the runtime for its threads' names, which are longer and more accurate than the
-// operating system's.
-func (s *session) nameThreads(p *process) {
-	if p.able.names == nil || p.gone || !p.newThreads || time.Since(p.named) < 250*time.Millisecond {
-		return
-	}
-	begin := time.Now()
-	threads := s.b.Threads()
-	names, whole := p.able.names.AskThreads()
-	p.newThreads = !whole
-	for tid, i := range p.threads {
-		th := &threads[i]
-		name := names[int(tid)]
-		if name != "" && !p.able.names.Passing(name) {
-			th.Name = name
-		}
-		th.Kind = p.kindOf(tid, th, name, whole)
-	}
-	// With thousands of threads this takes long: then it is done less often.
-	p.named = time.Now().Add(20 * time.Since(begin))
-}
-
-// kindOf returns what a thread is for, after the runtime was asked for names; whole means that it
-// reported all of its threads. A known kind is not withdrawn: a runtime that ends reports no
-// thread. A native thread may become the runtime's, though (JNI's AttachCurrentThread).
-func (p *process) kindOf(tid uint32, th *profile.Thread, name string, whole bool) string {
-	kind := p.able.names.ThreadKind(tid, name, th.OSName, whole)
-	switch {
-	case th.Kind == runtimes.ThreadUnknown && kind == runtimes.ThreadNative:
-		// The thread may have ended, and left the list, before the runtime was asked.
-		if _, err := p.target.ThreadName(int(tid)); err != nil {
-			return runtimes.ThreadUnknown
-		}
-	case th.Kind != runtimes.ThreadUnknown && (kind == runtimes.ThreadNative || kind == runtimes.ThreadUnknown || name == "" && th.Kind != runtimes.ThreadNative):
-		return th.Kind
-	}
-	return kind
-}
-
-// ranManaged notes that a thread of unknown kind has a runtime's frames on its stack: it may end
-// before the runtime is asked.
-func (s *session) ranManaged(p *process, thread uint32, st *walk.Stack) {
-	if p.able.names == nil {
-		return
-	}
-	if th := &s.b.Threads()[thread]; th.Kind == runtimes.ThreadUnknown && slices.ContainsFunc(st.Frames, isManaged) {
-		th.Kind = p.able.names.RunnerKind(th.OSName)
-	}
-}
-
-func isManaged(f walk.Frame) bool {
-	switch f.Kind {
-	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod,
-		walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun, walk.KindAOT:
-		return true
-	}
-	return false
 }
 
 // notice handles an event of a process.
@@ -529,16 +319,6 @@ func (s *session) accountCPU(p *process, end map[int]uint64) {
 			threads[i].KernelCPU = now - p.startCPU[int(tid)]
 		}
 	}
-}
-
-// commOf returns the operating system's name for a thread that belongs to no target, "" if it has
-// ended.
-func commOf(pid, tid uint32) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(string(b), "\n")
 }
 
 func commandLine(t *target.Process) string {

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
@@ -90,13 +88,6 @@ type nativeFile struct {
 	released bool    // its content was released: it has to be read again
 	told     bool    // Opened was called
 	frames   map[uint64][]Frame
-}
-
-// opened is the result of reading a file.
-type opened struct {
-	f     *File // nil if it could not be opened
-	err   error
-	brief bool // it may have source lines that were not wanted
 }
 
 // here reports whether the file has been read.
@@ -335,78 +326,6 @@ func (f *File) withoutLines() *File {
 	c.opt.NoLines, c.haveLines, c.lines, c.close = true, true, nil, nil
 	return &c
 }
-
-// linesTurn is held while the source lines of a file are read. They are most of the work and of the
-// memory of reading it, and those of several files need not be read at the same time.
-var linesTurn sync.Mutex
-
-// openTurns bounds how many files are read at the same time. When a recording of a whole machine
-// begins, all of its files come at once. Each would be a goroutine that competes for a CPU with the
-// one that reads samples from the kernel's buffer.
-var openTurns = make(chan struct{}, max(1, runtime.NumCPU()-1))
-
-func openInTurn(f *os.File, opt Options) (*File, error) {
-	openTurns <- struct{}{}
-	defer func() { <-openTurns }()
-	return Open(f, opt)
-}
-
-// read reads a file's symbols and lines and sends the result.
-func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint64) bool, early, to chan<- opened) {
-	var o opened
-	defer func() {
-		if r := recover(); r != nil {
-			o = opened{err: fmt.Errorf("candid has a fault, please report it: reading symbols: %v", r)}
-		}
-		to <- o
-	}()
-	if o.f, o.err = openInTurn(f, opt); o.err != nil && vdso {
-		o.f, o.err = ownVDSO()
-	}
-	if o.err != nil || opt.NoLines {
-		return
-	}
-	if o.f.hasLines() {
-		early <- opened{f: o.f.withoutLines(), brief: true}
-		o.brief = !readInTurn(o.f, wanted, room)
-	}
-}
-
-// readInTurn reads the source lines of f, if they are still wanted when it is its turn and there is
-// room.
-func readInTurn(f *File, wanted func() bool, room func(uint64) bool) bool {
-	if wanted == nil || wanted() {
-		linesTurn.Lock()
-		defer linesTurn.Unlock()
-		// Much time may have passed before its turn.
-		if (wanted == nil || wanted()) && f.opt.Budget.wantsLines() && (room == nil || room(f.linesMemory())) {
-			f.readLines()
-			return true
-		}
-	}
-	f.haveLines = true // even if there are none
-	return false
-}
-
-// openDebug opens a debug file.
-func (n *Native) openDebug(path string) (*os.File, error) { return OpenDebug(n.open, path) }
-
-// OpenDebug opens a debug file in the target's root, with open, else on this machine: a container
-// mostly has none. The target chooses the names in debug links, so that only files that are found by
-// build-id, in the system's own directory for them, are looked for outside of its root.
-func OpenDebug(open func(path string) (*os.File, error), path string) (*os.File, error) {
-	f, err := open(path)
-	if err != nil && strings.HasPrefix(path, buildIDDir) && !strings.Contains(path, "..") {
-		return safeopen.InRoot(system, path)
-	}
-	return f, err
-}
-
-// buildIDDir is where debug files are found by build-id.
-const buildIDDir = debugDir + "/.build-id/"
-
-// system is the root directory of this machine, or of a test.
-var system = "/"
 
 // Notes returns which files could not be used, completely or in part, and why.
 func (n *Native) Notes() []error {

@@ -1,0 +1,67 @@
+package symbol
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+)
+
+// opened is the result of reading a file.
+type opened struct {
+	f     *File // nil if it could not be opened
+	err   error
+	brief bool // it may have source lines that were not wanted
+}
+
+// linesTurn is held while the source lines of a file are read. They are most of the work and of the
+// memory of reading it, and those of several files need not be read at the same time.
+var linesTurn sync.Mutex
+
+// openTurns bounds how many files are read at the same time. When a recording of a whole machine
+// begins, all of its files come at once. Each would be a goroutine that competes for a CPU with the
+// one that reads samples from the kernel's buffer.
+var openTurns = make(chan struct{}, max(1, runtime.NumCPU()-1))
+
+func openInTurn(f *os.File, opt Options) (*File, error) {
+	openTurns <- struct{}{}
+	defer func() { <-openTurns }()
+	return Open(f, opt)
+}
+
+// read reads a file's symbols and lines and sends the result.
+func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint64) bool, early, to chan<- opened) {
+	var o opened
+	defer func() {
+		if r := recover(); r != nil {
+			o = opened{err: fmt.Errorf("candid has a fault, please report it: reading symbols: %v", r)}
+		}
+		to <- o
+	}()
+	if o.f, o.err = openInTurn(f, opt); o.err != nil && vdso {
+		o.f, o.err = ownVDSO()
+	}
+	if o.err != nil || opt.NoLines {
+		return
+	}
+	if o.f.hasLines() {
+		early <- opened{f: o.f.withoutLines(), brief: true}
+		o.brief = !readInTurn(o.f, wanted, room)
+	}
+}
+
+// readInTurn reads the source lines of f, if they are still wanted when it is its turn and there is
+// room.
+func readInTurn(f *File, wanted func() bool, room func(uint64) bool) bool {
+	if wanted == nil || wanted() {
+		linesTurn.Lock()
+		defer linesTurn.Unlock()
+		// Much time may have passed before its turn.
+		if (wanted == nil || wanted()) && f.opt.Budget.wantsLines() && (room == nil || room(f.linesMemory())) {
+			f.readLines()
+			return true
+		}
+	}
+	f.haveLines = true // even if there are none
+	return false
+}
