@@ -14,15 +14,6 @@ import (
 // look at a process or from its exec.
 const runtimePatience = 10 * time.Second
 
-// late returns how long samples of the process may still come after its end.
-func (p *process) late() time.Duration {
-	if p.unseen {
-		// There are many such processes, and their samples come in one batch, or two.
-		return lateSamples / 4
-	}
-	return lateSamples
-}
-
 const (
 	// runtimeAgain is how soon a process in which no runtime is mapped is examined again, unless it
 	// maps something: not all engines report that.

@@ -75,6 +75,15 @@ func (p *process) newCode() int {
 	return max(p.learned-before, 0)
 }
 
+// late returns how long samples of the process may still come after its end.
+func (p *process) late() time.Duration {
+	if p.unseen {
+		// There are many such processes, and their samples come in one batch, or two.
+		return lateSamples / 4
+	}
+	return lateSamples
+}
+
 // hold opens a process, or what is known of it if it has ended.
 func (s *session) hold(pid int) (t *target.Process, unseen bool, err error) {
 	space := s.spaces.Of(uint32(pid))
