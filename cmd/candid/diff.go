@@ -33,12 +33,14 @@ type diffFlags struct {
 	failAbove float64
 	json      bool
 	out       outputFlags
+	store     storeFlags
+	against   againstFlags
 }
 
 func newDiff() *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff BASE NEW",
+		Use:   "diff BASE NEW | diff --store DIR",
 		Short: "Say what got slower and what got faster",
 		Long: `Compare two recordings: what of the time each method takes, before and after, with
 what is new and what is gone. The largest change comes first.
@@ -72,6 +74,12 @@ With -o the comparison is written, by the extension of the file:
 Exit codes: 0 compared, 1 failed, or --fail-above found something, 2 wrong usage or
 recordings that cannot be compared, 5 one of them has no samples, or none pass.
 
+With --store DIR two ranges of time of what 'candid agent' stored are compared: NEW is the
+service --service NAME from --from to --to, and BASE the same service at an earlier time:
+--against yesterday, last-week or a length of time such as 2h (so much earlier), or
+from --base-from to --base-to (default: as long as NEW, and just before it). Times are before
+now (-1h, -7d), now, today or yesterday, or by the clock (14:03, 2026-03-01T14:03:20Z).
+
 BASE and NEW are profiles in formats that candid reads:
 ` + format.HelpRead(),
 		Example: `  candid diff before.jfr after.jfr
@@ -83,8 +91,18 @@ BASE and NEW are profiles in formats that candid reads:
   candid diff base.jfr new.jfr --fail-above 2         exit code 1 if a method's self share
                                                       grew by more than 2 points
   candid diff base.jfr new.jfr -o d.folded && flamegraph.pl d.folded > d.svg
-  candid diff base.jfr new.jfr --json | jq '.methods[0]'`,
+  candid diff base.jfr new.jfr --json | jq '.methods[0]'
+  candid diff --store /var/lib/candid --service shop --from -1h --against yesterday`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if err := f.store.check(args); err != nil {
+				return err
+			}
+			if f.store.dir != "" {
+				return nil
+			}
+			if f.against != (againstFlags{}) {
+				return usage("--against, --base-from and --base-to are of a store: give --store DIR too")
+			}
 			if len(args) != 2 {
 				return usage("give two files, BASE and NEW, not %d", len(args))
 			}
@@ -93,7 +111,12 @@ BASE and NEW are profiles in formats that candid reads:
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runDiff(cmd, &f, [2]string(args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.store.dir != "" {
+				return runDiff(cmd, &f, [2]string{})
+			}
+			return runDiff(cmd, &f, [2]string(args))
+		},
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
@@ -110,6 +133,8 @@ BASE and NEW are profiles in formats that candid reads:
 	fl.StringVarP(&f.out.path, "output", "o", "", "`FILE` to write; '-' is standard output")
 	fl.StringVar(&f.out.format, "format", "", "`NAME` of the format, if the extension does not say it")
 	fl.BoolVar(&f.out.force, "force", false, "overwrite the file if it is there")
+	f.store.add(cmd)
+	f.against.add(cmd)
 	f.filter.addReader(cmd, "the `NAME` of the event to compare (default the first that both have)")
 	addMaxMemory(cmd)
 	return cmd
@@ -162,9 +187,11 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 	if err != nil {
 		return err
 	}
-	spec, err := f.filter.spec()
-	if err != nil {
-		return err
+	var spec *filter.Spec
+	if f.store.dir == "" {
+		if spec, err = f.filter.spec(); err != nil {
+			return err
+		}
 	}
 	var out *output
 	if f.out.path != "" {
@@ -176,7 +203,12 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 		}
 	}
 	defer gctune.Bound()()
-	sides, err := f.read(files, spec)
+	var sides [2]diff.Side
+	if f.store.dir == "" {
+		sides, err = f.read(files, spec)
+	} else {
+		sides, files, err = f.readStore(cmd)
+	}
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type filterFlags struct{ words filter.Words }
 // add adds the flags of every command that shows or writes a recording.
 func (f *filterFlags) add(cmd *cobra.Command) {
 	fl, w := cmd.Flags(), &f.words
+	fl.StringVar(&w.Process, "process", "", "keep only processes with this `PID`, or whose command matches this REGEX")
 	fl.StringVar(&w.Thread, "thread", "", "keep only threads whose name matches this `REGEX`")
 	fl.StringSliceVar(&w.ThreadKinds, "thread-kind", nil, "keep only threads of this `KIND`: "+strings.Join(filter.ThreadKinds(), ", ")+"; java and dotnet also keep those of unknown kind where the process runs Java or .NET")
 	fl.StringSliceVar(&w.States, "state", nil, "keep only threads in this `STATE`: "+strings.Join(profile.StateNames(), ", ")+"; "+filter.Waits+" is any wait")
@@ -35,9 +36,9 @@ func (f *filterFlags) addReader(cmd *cobra.Command, event string) {
 }
 
 // filterHelp explains in a command's help how the flags work together.
-const filterHelp = `Filters (--thread, --thread-kind, --state, --focus, --ignore, --from, --to) mean the
-same in record, report, convert, view and diff: a sample is left if it passes all of
-them, and what part that is of all is printed. Of a wait the part is left that lies
+const filterHelp = `Filters (--process, --thread, --thread-kind, --state, --focus, --ignore, --from, --to)
+mean the same in record, report, convert, view and diff: a sample is left if it passes all
+of them, and what part that is of all is printed. Of a wait the part is left that lies
 between --from and --to; what convert cuts out begins with --from. Expressions (RE2)
 match anywhere in a name: '^main$' is just main. If nothing is left, the exit code is 5.`
 
@@ -59,6 +60,12 @@ func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string, keep profil
 	if err != nil {
 		return nil, failed(err)
 	}
+	return f.apply(w, s, path, p, left, keep)
+}
+
+// apply leaves out of what was read of a file what the filter excludes. left is how many samples
+// were left out while reading.
+func (f *filterFlags) apply(w io.Writer, s *filter.Spec, path string, p *profile.Profile, left uint64, keep profile.Keep) (*profile.Profile, error) {
 	out, n, err := s.Apply(p, left)
 	if err != nil {
 		return nil, filterFailure(path, err)

@@ -42,6 +42,10 @@ func TestFilters(t *testing.T) {
 	}{
 		{[]string{"--thread", "^GC|^C2"}, 1800},
 		{[]string{"--thread-kind", "compiler,gc"}, 1800},
+		{[]string{"--process", "shop.jar", "--to", "-1s"}, 8999},
+		{[]string{"--process", "12,4711", "--to", "-1s"}, 8999},
+		{[]string{"--process", "^shop"}, 0},
+		{[]string{"--process", "471"}, 0},
 		{[]string{"--from", "2s", "--to", "7s"}, 5000},
 		{[]string{"--from", "-3s"}, 3001}, // the last sample is taken when the recording ends
 		{[]string{"--from", "2026-05-04T12:30:02Z", "--to", "2026-05-04T12:30:03Z"}, 1000},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/gctune"
-	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
 	"github.com/candid-profiler/candid/internal/spill"
 )
@@ -30,9 +29,10 @@ func newReport() *cobra.Command {
 		unfold  bool
 		by      string
 		raw     bool
+		from    storeFlags
 	)
 	cmd := &cobra.Command{
-		Use:   "report FILE",
+		Use:   "report FILE | report --store DIR",
 		Short: "Say where the time went, as text",
 		Long: `Say where the time went: which methods, called from where, in which threads.
 Self is the time in a method's own code, total includes what it called.
@@ -41,6 +41,8 @@ In trees the frames by which threads start (_start, clone3, JavaCalls::call_help
 and the like) are one line; --unfold shows each of them.
 
 ` + filterHelp + `
+
+` + storeHelp + ` Without a service, the services are listed first.
 
 FILE is a profile in a format that candid reads, '-' is standard input:
 ` + format.HelpRead(),
@@ -56,8 +58,10 @@ FILE is a profile in a format that candid reads, '-' is standard input:
   candid report app.jfr --from 30s --to -5s    without the first 30 s and the last 5 s
   candid report app.jfr --from 14:03 --to 14:05:30
   candid report app.jfr --focus 'Checkout' --ignore 'Logger'
-  candid report app.jfr --json | jq '.methods[0]'`,
-		Args: oneFile,
+  candid report app.jfr --json | jq '.methods[0]'
+  candid report --store /var/lib/candid --from -1h               which services, which methods
+  candid report --store /var/lib/candid --service shop --from yesterday --to today`,
+		Args: from.oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := report.ParseView(view)
 			if err != nil {
@@ -82,23 +86,15 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			} else if v == report.ViewCallers {
 				return usage("the callers of what? give --callers REGEX")
 			}
-			spec, err := filter.spec()
+			defer gctune.Bound()()
+			var over spill.File
+			defer over.Close()
+			p, name, spec, err := from.whole(cmd, &filter, args, &over, &o)
 			if err != nil {
 				return err
 			}
-			defer gctune.Bound()()
-			keep := profile.KeepSums
-			if spec.Cuts() {
-				keep = profile.KeepTracks
-			}
-			var over spill.File
-			defer over.Close()
-			p, _, err := format.Reading{Keep: keep, Overflow: &over}.Read(args[0])
-			if err != nil {
-				return failed(err)
-			}
 			if o.Filter, err = spec.Choose(p); err != nil {
-				return filterFailure(args[0], err)
+				return filterFailure(name, err)
 			}
 			o.Filter.Lines, o.Filter.Signatures, o.Filter.Raw = lines, sigs, raw
 			write := report.Text
@@ -109,7 +105,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 				return failed(err)
 			}
 			if p.SampleCount() == 0 {
-				return &codedError{exitNoSamples, fmt.Errorf("%s: no samples", args[0])}
+				return &codedError{exitNoSamples, fmt.Errorf("%s: no samples", name)}
 			}
 			return nil
 		},
@@ -127,6 +123,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	fl.BoolVar(&sigs, "signatures", false, "keep methods apart that differ only in their parameters")
 	fl.BoolVar(&raw, "raw", false, rawHelp)
 	fl.BoolVar(&json, "json", false, "print everything as JSON")
+	from.add(cmd)
 	filter.addReader(cmd, "the `NAME` of the event to show (default the first that has samples)")
 	addMaxMemory(cmd)
 	return cmd
@@ -140,9 +137,10 @@ func newConvert() *cobra.Command {
 		filter filterFlags
 		out    outputFlags
 		raw    bool
+		from   storeFlags
 	)
 	cmd := &cobra.Command{
-		Use:   "convert IN -o OUT",
+		Use:   "convert IN -o OUT | convert --store DIR -o OUT",
 		Short: "Turn a profile into another format",
 		Long: `Turn a profile into another format, or take a part of it.
 
@@ -151,6 +149,8 @@ stacks. Formats with single samples need some ten bytes for each on disk while t
 written, where TMPDIR says, else in /var/tmp or /tmp.
 
 ` + filterHelp + `
+
+` + storeHelp + `
 
 Reads:
 ` + format.HelpRead() + `
@@ -161,13 +161,10 @@ Writes:
   candid convert app.jfr --thread '^http-' --state running -o http.jfr
   candid convert app.jfr -o - --format collapsed | flamegraph.pl > flame.svg
   candid convert perf.data -o flame.html
-  perf script | candid convert - -o flame.html`,
-		Args: oneFile,
+  perf script | candid convert - -o flame.html
+  candid convert --store /var/lib/candid --service shop --from -1h -o shop.pb.gz`,
+		Args: from.oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, err := filter.spec()
-			if err != nil {
-				return err
-			}
 			o, err := out.open()
 			if err != nil {
 				return err
@@ -175,7 +172,7 @@ Writes:
 			defer gctune.Bound()()
 			var over spill.File
 			defer over.Close()
-			p, err := filter.read(cmd.ErrOrStderr(), spec, args[0], format.Keeps(o.name), &over)
+			p, err := from.part(cmd, &filter, args, format.Keeps(o.name), &over)
 			if err != nil {
 				return err
 			}
@@ -196,6 +193,7 @@ Writes:
 	cmd.Flags().SortFlags = false
 	out.add(cmd)
 	cmd.Flags().BoolVar(&raw, "raw", false, rawHelp)
+	from.add(cmd)
 	filter.addReader(cmd, "the `NAME` of the only event to keep")
 	addMaxMemory(cmd)
 	return cmd

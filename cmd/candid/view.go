@@ -23,9 +23,10 @@ func newView() *cobra.Command {
 		diff    bool
 		threads bool
 		raw     bool
+		from    storeFlags
 	)
 	cmd := &cobra.Command{
-		Use:   "view FILE...",
+		Use:   "view FILE... | view --store DIR",
 		Short: "Look at profiles in a browser",
 		Long: `Look at profiles in a browser: flame graph, call tree, methods, callers, threads
 over time, and how far all of it can be trusted. Every view shows what the filters
@@ -41,6 +42,8 @@ writes, as often as it finishes a part of it (asprof --chunktime 5s).
 Of one file they stand in the page, where they can be taken away and changed; of
 several, and with --diff, only what passes is shown.
 
+` + storeHelp + `
+
 The page is served to this machine only, at an address with a random token that is
 printed. It is in this program whole and asks for nothing from elsewhere. Ctrl-C ends it.
 Over SSH it is also printed how your own machine gets there.
@@ -54,9 +57,13 @@ FILE is a profile in a format that candid reads:
   candid record -p 1234 -o app.jfr &    and, while it is recorded:
   candid view app.jfr                   the page follows
   candid view /tmp/2026_11_21_17_30_05_1234     a JVM's own recording, while it goes on
-  candid view --diff before.jfr after.jfr`,
+  candid view --diff before.jfr after.jfr
+  candid view --store /var/lib/candid   the services of a machine, over days`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if err := from.check(args); err != nil {
+				return err
+			}
+			if len(args) == 0 && from.dir == "" {
 				return usage("give a file to look at")
 			}
 			if port < 0 || port > 65535 {
@@ -64,6 +71,12 @@ FILE is a profile in a format that candid reads:
 			}
 			if diff && len(args) != 2 {
 				return usage("--diff compares two files, not %d", len(args))
+			}
+			if from.dir != "" {
+				if diff {
+					return usage("--diff compares two files; the page of a store compares with earlier times")
+				}
+				return viewStore(cmd, &from, &filter, port, open, threads, raw)
 			}
 			spec, err := filter.spec()
 			if err != nil {
@@ -135,6 +148,7 @@ FILE is a profile in a format that candid reads:
 	fl.BoolVar(&open, "open", false, "open the page in the browser")
 	fl.BoolVarP(&threads, "threads", "t", false, "give each thread a root of its own in the flame graph")
 	fl.BoolVar(&raw, "raw", false, rawHelp)
+	from.add(cmd)
 	filter.addReader(cmd, "the `NAME` of the event to show first (default the first that has samples)")
 	addMaxMemory(cmd)
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ var ErrEmpty = errors.New("no samples")
 // Words are what a user wrote, each "" or nil if nothing was.
 type Words struct {
 	Event       string
+	Process     string   // numbers with commas, else an expression
 	Thread      string   // expression
 	ThreadKinds []string // of the function ThreadKinds
 	States      []string // of profile.StateNames, and Waits
@@ -59,9 +61,14 @@ func Parse(w Words) (*Spec, error) {
 	for _, e := range []struct {
 		flag, text string
 		to         **regexp.Regexp
-	}{{"--thread", w.Thread, &s.filter.Thread}, {"--focus", w.Focus, &s.filter.Focus}, {"--ignore", w.Ignore, &s.filter.Ignore}} {
+	}{{"--process", w.Process, &s.filter.Process}, {"--thread", w.Thread, &s.filter.Thread}, {"--focus", w.Focus, &s.filter.Focus}, {"--ignore", w.Ignore, &s.filter.Ignore}} {
 		if e.text == "" {
 			continue
+		}
+		if e.flag == "--process" {
+			if s.filter.PIDs = pids(e.text); s.filter.PIDs != nil {
+				continue
+			}
 		}
 		re, err := regexp.Compile(e.text)
 		if err != nil {
@@ -101,6 +108,18 @@ func Parse(w Words) (*Spec, error) {
 	return s, nil
 }
 
+// pids reads numbers of processes with commas between them; nil if it is anything else.
+func pids(text string) (list []int) {
+	for _, word := range strings.Split(text, ",") {
+		pid, err := strconv.ParseUint(word, 10, 32)
+		if err != nil {
+			return nil
+		}
+		list = append(list, int(pid))
+	}
+	return list
+}
+
 func (s *Spec) noStretch() error {
 	return wrong("--from %s --to %s is no stretch of time", s.words.From, s.words.To)
 }
@@ -108,7 +127,7 @@ func (s *Spec) noStretch() error {
 // Filters reports whether anything but the event is asked for.
 func (s *Spec) Filters() bool {
 	w := s.words
-	return w.Thread != "" || w.ThreadKinds != nil || w.States != nil || w.Focus != "" || w.Ignore != "" || s.from.kind != unset || s.to.kind != unset
+	return w.Process != "" || w.Thread != "" || w.ThreadKinds != nil || w.States != nil || w.Focus != "" || w.Ignore != "" || s.from.kind != unset || s.to.kind != unset
 }
 
 // Event returns the name of the event that is asked for, "" for none.
@@ -123,6 +142,7 @@ func (s *Spec) String() string {
 		}
 	}
 	w := s.words
+	add("--process", w.Process)
 	add("--thread", w.Thread)
 	add("--thread-kind", strings.Join(w.ThreadKinds, ","))
 	add("--state", strings.Join(w.States, ","))

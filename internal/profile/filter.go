@@ -33,6 +33,10 @@ type Filter struct {
 	// UnknownThreadKind; nil for all. Threads of unknown kind count as java too if their process
 	// runs Java: better one too many than to lose one of the program's own.
 	ThreadKinds []string
+	// Process chooses the threads of processes whose command matches, PIDs those of processes with one
+	// of these numbers; nil for all.
+	Process *regexp.Regexp
+	PIDs    []int
 	// OneThread is the index of the only thread to choose; nil for all.
 	OneThread *uint32
 	States    StateSet       // only threads in these states; empty: in any
@@ -234,9 +238,9 @@ func (p *Profile) matcher(f Filter) matcher {
 // ThreadsOf reports for every thread whether the filter chooses it.
 func (p *Profile) ThreadsOf(f Filter) []bool {
 	takes := make([]bool, len(p.Threads))
-	kind := p.kindFilter(f.ThreadKinds)
+	kind, process := p.kindFilter(f.ThreadKinds), p.processFilter(f)
 	for i := range takes {
-		takes[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) && kind(&p.Threads[i]) &&
+		takes[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) && kind(&p.Threads[i]) && process(p.Threads[i].PID) &&
 			(f.OneThread == nil || *f.OneThread == uint32(i))
 	}
 	return takes

@@ -48,6 +48,23 @@ func (p *Profile) kindFilter(kinds []string) func(t *Thread) bool {
 	}
 }
 
+// processFilter returns a function that reports whether a filter chooses a process by its number.
+// Of several processes that had the same number, one has to match.
+func (p *Profile) processFilter(f Filter) func(pid int) bool {
+	if f.Process == nil && f.PIDs == nil {
+		return func(int) bool { return true }
+	}
+	chosen := make(map[int]bool)
+	for i := range p.Processes {
+		if r := &p.Processes[i]; f.Process == nil || f.Process.MatchString(r.Command) {
+			chosen[r.PID] = true
+		}
+	}
+	return func(pid int) bool {
+		return (f.Process == nil || chosen[pid]) && (f.PIDs == nil || slices.Contains(f.PIDs, pid))
+	}
+}
+
 // OfUnknownKind counts the samples that a filter leaves out only because the kind of their thread
 // is not known. Programs without a runtime have no kinds of threads: if any process has them,
 // samples of the others are not counted.

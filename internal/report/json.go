@@ -31,7 +31,10 @@ type Report struct {
 	// Unfinished: candid was ended while it recorded, or it still records.
 	Unfinished bool      `json:"unfinished"`
 	Processes  []Process `json:"processes"`
-	Cost       Cost      `json:"cost"`
+	// Services are those of a store if none was chosen, the one with most CPU time first; absent
+	// otherwise.
+	Services []Service `json:"services,omitempty"`
+	Cost     Cost      `json:"cost"`
 
 	Event  Event   `json:"event"`
 	Events []Event `json:"events"` // all events of the recording
@@ -178,6 +181,7 @@ func Make(s *profile.Selection, o Options) *Report {
 	if !p.Meta.Start.IsZero() {
 		r.Start = &p.Meta.Start
 	}
+	r.Services = withShares(o.Services)
 	for _, pr := range p.Processes {
 		r.Processes = append(r.Processes, Process{pr.PID, text(pr.Runtime), text(pr.Command)})
 	}

@@ -56,6 +56,8 @@ type Options struct {
 	NoMethods bool
 	Callers   *regexp.Regexp
 	Filter    profile.Filter
+	// Services are listed before the rest: those of a store, the one with most CPU time first.
+	Services []Service
 	// Width is the width of the terminal in columns; 0 means no limit.
 	Width int
 	// Color allows escape sequences.

@@ -13,6 +13,7 @@ import (
 // Text writes the report for people. p must have passed Check or come from a
 // Builder.
 func Text(w io.Writer, p *profile.Profile, o Options) error {
+	top := o.Top
 	o = o.withDefaults()
 	s, err := selection(p, o)
 	if err != nil {
@@ -20,6 +21,7 @@ func Text(w io.Writer, p *profile.Profile, o Options) error {
 	}
 	pg := newPage(w, o)
 	pg.header(s)
+	pg.services(o.Services, top)
 	switch {
 	case s.Chosen.Samples == 0 && s.All.Samples > 0:
 		pg.line("No sample is left: the filter matches none of the %s.", grouped(s.All.Samples))

@@ -199,17 +199,11 @@ func (r *Reader) begin(from, to time.Time) (int64, error) {
 		}
 		segs, _, _ := segments(r.dir, day)
 		for _, at := range segs {
-			f, err := os.Open(at.path(r.dir, fileOfSamples))
-			if err != nil {
-				continue // whoever reads the samples reports it
-			}
-			_, _ = scan(f, kindSamples, 0, func(h header, _ int64, _ []byte) error {
+			r.headers(at, func(h header) {
 				if h.to > from.UnixNano() && h.from < to.UnixNano() {
 					found = min(found, h.from)
 				}
-				return nil
-			}, func(int64, int64, *header, error) {})
-			_ = f.Close()
+			})
 		}
 		// A later day has later blocks only.
 		if found != math.MaxInt64 {
@@ -359,4 +353,42 @@ func (e *entry) share(i int) uint64 {
 		each++
 	}
 	return each
+}
+
+// Range returns when the first samples of the store begin and the last ones end; two zero times if
+// there are none.
+func (r *Reader) Range() (from, to time.Time, err error) {
+	list, err := days(r.dir)
+	if err != nil {
+		return from, to, fmt.Errorf("read the store: %w", err)
+	}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	look := func(day string) (any bool) {
+		segs, _, _ := segments(r.dir, day)
+		for _, at := range segs {
+			r.headers(at, func(h header) { first, last, any = min(first, h.from), max(last, h.to), true })
+		}
+		return any
+	}
+	for i := 0; i < len(list) && !look(list[i]); i++ {
+	}
+	for i := len(list) - 1; i >= 0 && !look(list[i]); i-- {
+	}
+	if first >= last {
+		return from, to, nil
+	}
+	return time.Unix(0, first), time.Unix(0, last), nil
+}
+
+// headers visits the headers of a segment's blocks of samples.
+func (r *Reader) headers(at place, visit func(h header)) {
+	f, err := os.Open(at.path(r.dir, fileOfSamples))
+	if err != nil {
+		return // whoever reads the samples reports it
+	}
+	defer f.Close()
+	_, _ = scan(f, kindSamples, 0, func(h header, _ int64, _ []byte) error {
+		visit(h)
+		return nil
+	}, func(int64, int64, *header, error) {})
 }

@@ -25,7 +25,7 @@ func Address(p *profile.Profile, f profile.Filter, byThread bool) string {
 	if f.To > 0 {
 		add("to", strconv.FormatInt(int64(f.To), 10))
 	}
-	if f.Thread != nil || f.ThreadKinds != nil || f.OneThread != nil {
+	if f.Process != nil || f.PIDs != nil || f.Thread != nil || f.ThreadKinds != nil || f.OneThread != nil {
 		add("threads", runs(p.ThreadsOf(f)))
 	}
 	if f.States != 0 {

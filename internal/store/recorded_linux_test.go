@@ -1,0 +1,69 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/record"
+	"github.com/candid-profiler/candid/internal/store"
+)
+
+// What a machine records at 99 Hz for half a minute and more is stored as if it had been 19 Hz: parts
+// of a fifth of half a minute, each stretched to half a minute. So a block has as many samples as
+// in use. What is new at first is names and stacks; the bytes of a day are reckoned with those of the
+// last third of the time, in which there still are more new ones than later in a day.
+func TestStoredBytesOfRecordings(t *testing.T) {
+	fixture.OnlyFull(t, "TestStoredBytes")
+	dir, seconds := t.TempDir(), 60
+	if s := os.Getenv("CANDID_STORE_SECONDS"); s != "" {
+		seconds, _ = strconv.Atoi(s)
+	}
+	if d := os.Getenv("CANDID_STORE_DIR"); d != "" {
+		dir = d
+	}
+	r, err := record.Start(t.Context(), record.Options{All: true, Hz: 99, Events: []string{"cpu"}})
+	if err != nil {
+		t.Skipf("recording is not possible here: %v", err)
+	}
+	w, err := store.Create(dir, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stretch = 99.0 / 19
+	part := 30 * time.Second * 19 / 99
+	at := time.Now().Add(-time.Duration(float64(seconds)*stretch) * time.Second)
+	var samples, before uint64
+	size := int64(0)
+	for began := time.Now(); time.Since(began) < time.Duration(seconds)*time.Second; {
+		time.Sleep(part)
+		res, err := r.Rotate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := res.Profile
+		p.Change(func(s *profile.Sample) { s.Time = uint64(float64(s.Time) * stretch) })
+		p.Meta.Start = at
+		samples += p.SampleCount()
+		if err := w.Append(p, func(i int) string { return filepath.Base(p.Processes[i].Command) }, at, at.Add(30*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(30 * time.Second)
+		if time.Since(began) < time.Duration(seconds)*time.Second*2/3 {
+			before, size = samples, w.Size()
+		}
+	}
+	if _, err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	each := float64(w.Size()-size) / float64(samples-before)
+	day := float64(w.Size()) + each*2*19*86400
+	t.Logf("%d samples, %d bytes, in the last third %.2f bytes a sample: %.1f MB a day of two CPUs at 19 Hz", samples, w.Size(), each, day/1e6)
+	if day > 30e6 {
+		t.Errorf("a day would take %.1f MB", day/1e6)
+	}
+}
