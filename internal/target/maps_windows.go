@@ -3,9 +3,9 @@ package target
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"os"
 	"slices"
+	"sort"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -18,25 +18,10 @@ import (
 // other systems. For a process that has ended it returns the mappings in its Space, if
 // it has one.
 //
-// The last answer is returned again for as long as reading it took: in Wine that may be a second.
+// Images are those of the loader's list, which takes a few reads, and what else the system's list of
+// regions has. That one may be older, or not there: see regionReader. If neither seems to have
+// changed, the last answer is returned again.
 func (p *Process) Mappings() ([]Mapping, error) {
-	p.sys.mu.Lock()
-	if time.Now().Before(p.sys.fresh) {
-		defer p.sys.mu.Unlock()
-		return slices.Clone(p.sys.maps), nil
-	}
-	p.sys.mu.Unlock()
-	begin := time.Now()
-	out, err := p.mappings()
-	if took := time.Since(begin); err == nil {
-		p.sys.mu.Lock()
-		p.sys.maps, p.sys.fresh = slices.Clone(out), time.Now().Add(took)
-		p.sys.mu.Unlock()
-	}
-	return out, err
-}
-
-func (p *Process) mappings() ([]Mapping, error) {
 	h, err := p.handle()
 	if err == nil && hasEnded(h) {
 		err = &AccessError{PID: p.PID, Reason: ReasonZombie, UID: -1}
@@ -47,23 +32,28 @@ func (p *Process) mappings() ([]Mapping, error) {
 		}
 		return nil, err
 	}
-	// The kernel's word: the loader's list is the process's own, which may write any path there.
-	paths := map[uint64]string{}
-	var out []Mapping
-	for _, info := range p.regions(h) {
-		base := uint64(info.AllocationBase)
-		m := Mapping{Start: uint64(info.BaseAddress), End: uint64(info.BaseAddress + info.RegionSize), Perm: permOf(info.Protect)}
+	regions, version := p.regions(h)
+	p.sys.mu.Lock()
+	s := &p.sys
+	if !s.list.Changed(h) && s.version == version && len(s.maps) > 0 && time.Since(s.listed) < listAgain {
+		defer s.mu.Unlock()
+		return slices.Clone(s.maps), nil
+	}
+	p.sys.mu.Unlock()
+	out := p.loaded(h)
+	listed := out // by address
+	for _, r := range regions {
+		base := uint64(r.info.AllocationBase)
+		m := Mapping{Start: uint64(r.info.BaseAddress), End: uint64(r.info.BaseAddress + r.info.RegionSize), Perm: permOf(r.info.Protect)}
+		if within(listed, m.Start) {
+			continue
+		}
 		m.Offset = m.Start - base
-		if info.Type != memPrivate {
-			path, known := paths[base]
-			if !known {
-				path = winsys.MappedFile(h, base)
-				paths[base] = path
-			}
-			m.Path = path
-			m.Dev, m.Inode = p.fileID(path)
-			if info.Type == memImage && m.Start == base {
-				if im := p.imageAt(base); im != nil {
+		if r.path != "" {
+			m.Path = r.path
+			m.Dev, m.Inode = p.fileID(m.Path)
+			if r.info.Type == memImage && m.Start == base {
+				if im := p.imageAt(base, m.Path); im != nil {
 					out = append(out, im.whole(m)...)
 					continue
 				}
@@ -74,36 +64,61 @@ func (p *Process) mappings() ([]Mapping, error) {
 	if len(out) == 0 {
 		return nil, &AccessError{PID: p.PID, Reason: ReasonZombie, UID: -1}
 	}
+	slices.SortStableFunc(out, func(a, b Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	s.maps, s.version, s.listed = slices.Clone(out), version, time.Now()
 	return out, nil
 }
 
-// silence is how long a process is not asked again that did not answer.
-const silence = 10 * time.Second
+// listAgain is how long the loader's list is taken to be the same if its ends are.
+const listAgain = time.Second
 
-// regions returns the process's regions. If the system does not answer, they are those of the images
-// in the loader's list, all of whose sections are taken for code.
-func (p *Process) regions(h windows.Handle) []windows.MemoryBasicInformation {
-	p.sys.mu.Lock()
-	silent := time.Now().Before(p.sys.silent)
-	p.sys.mu.Unlock()
-	if !silent {
-		all, err := winsys.Regions(h, maxMappings, p.behindImage)
-		if !errors.Is(err, winsys.ErrNoAnswer) {
-			return all
-		}
-		p.sys.mu.Lock()
-		p.sys.silent = time.Now().Add(silence)
-		p.sys.mu.Unlock()
-	}
-	var out []windows.MemoryBasicInformation
+// within reports whether an address lies in one of the mappings, or in a gap between two that are of
+// the same image.
+func within(maps []Mapping, addr uint64) bool {
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	return i < len(maps) && (maps[i].Start <= addr || i > 0 && maps[i].Path == maps[i-1].Path && maps[i].Offset > maps[i-1].Offset)
+}
+
+// loaded returns the mappings of the images in the loader's list, by address.
+func (p *Process) loaded(h windows.Handle) []Mapping {
+	var out []Mapping
 	for _, l := range winsys.LoadedImages(h) {
-		out = append(out, windows.MemoryBasicInformation{
-			BaseAddress: uintptr(l.Base), AllocationBase: uintptr(l.Base), RegionSize: uintptr(l.Size), State: windows.MEM_COMMIT,
-			Protect: windows.PAGE_EXECUTE_READ, Type: memImage,
-		})
+		im := p.listed(h, l)
+		if im == nil || im.size != l.Size {
+			continue // it is being loaded or unloaded, or the entry is made up
+		}
+		m := Mapping{Start: l.Base, End: l.Base + pageSize, Perm: PermRead, Path: im.path}
+		m.Dev, m.Inode = p.fileID(im.path)
+		out = append(out, im.whole(m)...)
 	}
-	slices.SortFunc(out, func(a, b windows.MemoryBasicInformation) int { return cmp.Compare(a.BaseAddress, b.BaseAddress) })
+	slices.SortStableFunc(out, func(a, b Mapping) int { return cmp.Compare(a.Start, b.Start) })
 	return out
+}
+
+// listed returns the image of an entry of the loader's list; nil if there is none.
+func (p *Process) listed(h windows.Handle, l winsys.Loaded) *image {
+	p.sys.mu.Lock()
+	im := p.sys.images[l.Base]
+	p.sys.mu.Unlock()
+	if im != nil && im.entryOf == l {
+		return im
+	}
+	// The kernel's word for the path: the list is the process's own.
+	path := winsys.MappedFile(h, l.Base)
+	if path == "" {
+		return nil
+	}
+	p.sys.mu.Lock()
+	delete(p.sys.images, l.Base) // it was another image
+	p.sys.mu.Unlock()
+	if im = p.imageAt(l.Base, path); im != nil {
+		p.sys.mu.Lock()
+		defer p.sys.mu.Unlock()
+		im.entryOf = l
+	}
+	return im
 }
 
 // Types of memory, MEM_* of winnt.h.
@@ -159,8 +174,10 @@ func (p *Process) fileID(path string) (dev, inode uint64) {
 
 // image is the layout of an image of the PE format in a process.
 type image struct {
-	entry    uint64 // RVA where it begins
-	size     uint64 // of all of it in memory
+	path     string        // of its file
+	entryOf  winsys.Loaded // as the loader has it; zero: it is not in the list
+	entry    uint64        // RVA where it begins
+	size     uint64        // of all of it in memory
 	sections []section
 }
 
@@ -169,15 +186,19 @@ type section struct {
 	flags             uint32 // IMAGE_SCN_*
 }
 
-// imageAt reads the headers of an image from the process; nil if they are none.
-func (p *Process) imageAt(base uint64) *image {
+// imageAt reads the headers of the image of a file that is mapped at base in the process; nil if
+// they are none.
+func (p *Process) imageAt(base uint64, path string) *image {
 	p.sys.mu.Lock()
 	im, ok := p.sys.images[base]
 	p.sys.mu.Unlock()
-	if ok {
+	if ok && im.path == path {
 		return im
 	}
-	im = readImage(p.mem, base)
+	if im = readImage(p.mem, base); im == nil {
+		return nil // it may be one in a moment
+	}
+	im.path = path
 	p.sys.mu.Lock()
 	defer p.sys.mu.Unlock()
 	if p.sys.images == nil || len(p.sys.images) > maxSpace {
@@ -185,6 +206,18 @@ func (p *Process) imageAt(base uint64) *image {
 	}
 	p.sys.images[base] = im
 	return im
+}
+
+// imageOf returns the image that an address lies in, if it has been read.
+func (p *Process) imageOf(addr uint64) (base uint64, im *image) {
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	for base, im := range p.sys.images {
+		if addr-base < im.size {
+			return base, im
+		}
+	}
+	return 0, nil
 }
 
 // readImage reads an image's headers, which the loader maps as one page or more.
@@ -238,17 +271,6 @@ func (im *image) whole(m Mapping) []Mapping {
 		out = append(out, x)
 	}
 	return out
-}
-
-// behindImage returns where an image ends that begins with a region: its headers tell the rest.
-func (p *Process) behindImage(info windows.MemoryBasicInformation) uint64 {
-	if info.Type != memImage || info.BaseAddress != info.AllocationBase {
-		return 0
-	}
-	if im := p.imageAt(uint64(info.BaseAddress)); im != nil {
-		return uint64(info.BaseAddress) + im.size
-	}
-	return 0
 }
 
 func (m Mapping) part(start, end, offset uint64) Mapping {

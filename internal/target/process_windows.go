@@ -19,10 +19,13 @@ type processSystem struct {
 	mu     sync.Mutex
 	handle windows.Handle       // 0: none
 	files  map[string][2]uint64 // identities of mapped files, by path: they cannot be replaced while they are mapped
-	silent time.Time            // its regions are not asked for until then: it did not answer
-	maps   []Mapping            // what Mappings found last
-	fresh  time.Time            // until when that is returned again
-	images map[uint64]*image    // by base
+	images map[uint64]*image    // by base; those of images that were unloaded may be among them
+
+	regionReader regionReader
+	maps         []Mapping     // what Mappings found last
+	listed       time.Time     // when
+	version      int           // of regions
+	list         winsys.Loader // as it was then
 }
 
 func (s *processSystem) holdNothing() { s.handle = 0 }
@@ -294,14 +297,13 @@ func (p *Process) nameOf(h windows.Handle, entry uint64) string {
 	if at == entry {
 		return p.comm
 	}
-	ph, err := p.handle()
-	if err != nil {
-		return ""
-	}
-	for _, l := range winsys.LoadedImages(ph) {
-		if at-l.Base < l.Size {
-			return fmt.Sprintf("%s+%#x", BaseName(l.Path), at-l.Base)
-		}
+	return p.place(at)
+}
+
+// place returns an address as "module+0x12".
+func (p *Process) place(at uint64) string {
+	if base, im := p.imageOf(at); im != nil {
+		return fmt.Sprintf("%s+%#x", BaseName(im.path), at-base)
 	}
 	return fmt.Sprintf("%#x", at)
 }
@@ -312,10 +314,12 @@ func (p *Process) entry() uint64 {
 	if err != nil {
 		return 0
 	}
-	if all := winsys.LoadedImages(h); len(all) > 0 {
-		if im := p.imageAt(all[0].Base); im != nil {
-			return all[0].Base + im.entry
-		}
+	base := winsys.ImageBase(h)
+	if found, im := p.imageOf(base); im != nil && found == base {
+		return base + im.entry
+	}
+	if im := readImage(p.mem, base); im != nil {
+		return base + im.entry
 	}
 	return 0
 }

@@ -20,31 +20,18 @@ func ReadMemory(process windows.Handle, addr uint64, p []byte) bool {
 	return err == nil && n == uintptr(len(p))
 }
 
-// Offsets in the 64-bit PEB, PEB_LDR_DATA, LDR_DATA_TABLE_ENTRY and RTL_USER_PROCESS_PARAMETERS,
-// which all Windows since 7 have there (winternl.h, phnt's ntpebteb.h, ntldr.h and ntrtl.h).
+// Offsets in the 64-bit PEB and RTL_USER_PROCESS_PARAMETERS, which all Windows since 7 have there
+// (winternl.h, phnt's ntpebteb.h and ntrtl.h).
 const (
-	pebImageBase  = 0x10
-	pebLoader     = 0x18
 	pebParameters = 0x20
-
-	loaderList = 0x10 // InLoadOrderModuleList
-
-	entryBase = 0x30
-	entrySize = 0x40
-	entryPath = 0x48 // UNICODE_STRING
-	entryEnd  = 0x58
 
 	paramDirectory = 0x38
 	paramCommand   = 0x70
 	paramEnd       = 0x80
 )
 
-const (
-	// maxLoaded bounds the loader's list, which may be circular in any way.
-	maxLoaded = 1 << 14
-	// maxString bounds a command line in bytes; Windows' own limit is 65,534.
-	maxString = 1 << 16
-)
+// maxString bounds a command line in bytes; Windows' own limit is 65,534.
+const maxString = 1 << 16
 
 // pebOf returns the address of the process's PEB, 0 if it is not told.
 func pebOf(process windows.Handle) uint64 {
@@ -71,9 +58,14 @@ func Started(process windows.Handle) (command, directory string) {
 
 // readString reads the text of a UNICODE_STRING.
 func readString(process windows.Handle, s []byte) string {
+	return stringOf(func(addr uint64, p []byte) bool { return ReadMemory(process, addr, p) }, s)
+}
+
+// stringOf reads the text of a UNICODE_STRING with read.
+func stringOf(read func(addr uint64, p []byte) bool, s []byte) string {
 	n, at := int(binary.LittleEndian.Uint16(s)), binary.LittleEndian.Uint64(s[8:])
 	b := make([]byte, min(n, maxString)&^1)
-	if !ReadMemory(process, at, b) {
+	if !read(at, b) {
 		return ""
 	}
 	u := make([]uint16, len(b)/2)
@@ -81,47 +73,6 @@ func readString(process windows.Handle, s []byte) string {
 		u[i] = binary.LittleEndian.Uint16(b[2*i:])
 	}
 	return string(utf16.Decode(u))
-}
-
-// Loaded is an image in the loader's list.
-type Loaded struct {
-	Base, Size uint64
-	Path       string // such as C:\Windows\System32\ntdll.dll
-}
-
-// LoadedImages returns the images in the loader's list, the program first; none if it cannot be
-// read, as while the process is being made.
-func LoadedImages(process windows.Handle) []Loaded {
-	var b [entryEnd]byte
-	word := func(addr uint64) uint64 {
-		if !ReadMemory(process, addr, b[:8]) {
-			return 0
-		}
-		return binary.LittleEndian.Uint64(b[:])
-	}
-	peb := pebOf(process)
-	if peb == 0 {
-		return nil
-	}
-	ldr := word(peb + pebLoader)
-	if ldr == 0 {
-		return nil
-	}
-	head := ldr + loaderList
-	var out []Loaded
-	for at := word(head); at != 0 && at != head && len(out) < maxLoaded; {
-		if !ReadMemory(process, at, b[:]) {
-			break
-		}
-		next := binary.LittleEndian.Uint64(b[:])
-		l := Loaded{Base: binary.LittleEndian.Uint64(b[entryBase:]), Size: uint64(binary.LittleEndian.Uint32(b[entrySize:]))}
-		if l.Base != 0 {
-			l.Path = PlainPath(readString(process, b[entryPath:]))
-			out = append(out, l)
-		}
-		at = next
-	}
-	return out
 }
 
 // PlainPath removes what the kernel puts before a path, and turns the name of a device into its

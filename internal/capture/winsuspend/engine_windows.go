@@ -28,6 +28,7 @@ type Engine struct {
 	added  []*process
 
 	s     sampler
+	loads loads
 	stuck bool // the sampler did not return
 
 	samples, bytes, lost, slowed atomic.Uint64
@@ -73,6 +74,7 @@ func Open(opts capture.Options, _ string) (*Engine, error) {
 		e.maxStack = min(max(opts.MaxStack, 1024), largestStack)
 	}
 	e.s.init(e)
+	e.loads.said = make(chan struct{}, 1)
 	for _, pid := range opts.PIDs {
 		if err := e.AddPID(pid); err != nil {
 			return nil, errors.Join(err, e.Close())
@@ -149,6 +151,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		return err
 	}
 	go func() { done <- e.s.run(stop) }()
+	go e.loads.run(stop)
 	ticker := time.NewTicker(batchEvery)
 	defer ticker.Stop()
 	var err error
@@ -159,6 +162,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			over = true
 		case err = <-done:
 			over, done = true, nil
+		case <-e.loads.said:
+			e.deliver(sink)
 		case <-ticker.C:
 			e.deliver(sink)
 		}

@@ -107,6 +107,7 @@ func (e *Engine) deliver(sink capture.Sink) {
 			sink.Notice(n)
 		}
 	}
+	e.loads.deliver(sink)
 	again, _ := sink.(capture.SleepSink)
 	for _, s := range samples {
 		if s.again {

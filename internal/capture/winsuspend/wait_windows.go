@@ -29,6 +29,30 @@ func (s *sampler) wait(due uint64) {
 	_, _ = windows.WaitForSingleObject(s.timer, windows.INFINITE)
 }
 
+var createTimer = windows.NewLazySystemDLL("kernel32.dll").NewProc("CreateWaitableTimerExW")
+var setTimer = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetWaitableTimer")
+
+// newTimer makes a timer of high resolution (Windows 10 1803), or an ordinary one.
+func newTimer() windows.Handle {
+	const highResolution, all = 2, 0x1f0003
+	h, _, _ := createTimer.Call(0, 0, highResolution, all)
+	if h == 0 {
+		h, _, _ = createTimer.Call(0, 0, 0, all)
+	}
+	return windows.Handle(h)
+}
+
+// raise lets the sampling thread run as soon as it wants to: it runs for microseconds.
+func raise() {
+	const timeCritical = 15
+	setPriority.Call(uintptr(windows.CurrentThread()), timeCritical)
+}
+
+var setPriority = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetThreadPriority")
+
+// atMost bounds one wait, so that the end of recording is noticed.
+const atMost = 100 * time.Millisecond
+
 // sleepsOn reports whether a thread still sleeps where its last sample found it, and accounts for
 // that.
 func (s *sampler) sleepsOn(th *thread, now uint64, state capture.State) bool {

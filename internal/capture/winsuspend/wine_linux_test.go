@@ -197,9 +197,10 @@ func TestRecordLaunched(t *testing.T) {
 	}
 }
 
-// Java and native frames are seen together.
-func TestRecordJava(t *testing.T) {
-	exe, java, dir := candidExe(t), fixture.WindowsJVM(t), t.TempDir()
+// chain compiles a program whose methods call each other, and returns its directory.
+func chain(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "Chain.java"), []byte(`public class Chain {
   static volatile long sink;
   static long leaf(long n) { long s = 0; for (long i = 0; i < n; i++) s += i ^ (s >> 3); return s; }
@@ -217,6 +218,12 @@ func TestRecordJava(t *testing.T) {
 	if err := fixture.ClassesTo(dir, fixture.JDKTool(t, 11, "javac"), filepath.Join(dir, "Chain.java")); err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// Java and native frames are seen together.
+func TestRecordJava(t *testing.T) {
+	exe, java, dir := candidExe(t), fixture.WindowsJVM(t), chain(t)
 	modes := []string{"-XX:+TieredCompilation"}
 	if fixture.Full(t) {
 		modes = append(modes, "-XX:TieredStopAtLevel=1", "-Xint")
@@ -243,6 +250,40 @@ func TestRecordJava(t *testing.T) {
 			t.Errorf("%s: %d of %d have the callers that they must have\n%s", mode, right, all, errs)
 		}
 	}
+}
+
+// A VM that candid starts is found while it starts, however long that takes: its first Java methods
+// have names, and the callers that they must have.
+func TestRecordJavaLaunched(t *testing.T) {
+	exe, java, dir := candidExe(t), fixture.WindowsJVM(t), chain(t)
+	fixture.Attempts(t, 3, func() (late string) {
+		out, errs, code := wine(t, dir, exe, "record", "-F", "200", "--force", "-o", "j.collapsed", "--", java, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain.*", "-cp", dir, "Chain", "2")
+		if code != 0 || !strings.Contains(errs, "DebugNonSafepoints") {
+			t.Fatalf("exit code %d\n%s%s", code, out, errs)
+		}
+		var all, nameless, chains, wrong uint64
+		for stack, n := range collapsed(t, filepath.Join(dir, "j.collapsed")) {
+			all += n
+			if strings.Contains(stack, "[anon]") || strings.Contains(stack, "[unknown]") {
+				nameless += n
+				t.Logf("%d %s", n, stack)
+			}
+			if strings.Contains(stack, "Chain.leaf") {
+				chains += n
+				if !strings.Contains(stack, "Chain.main;Chain.first;Chain.second;Chain.third;Chain.leaf") || !strings.Contains(stack, "RtlUserThreadStart") {
+					wrong += n
+					t.Logf("%d %s", n, stack)
+				}
+			}
+		}
+		if wrong*100 > chains {
+			t.Errorf("%d of %d samples of the program's own methods have wrong callers:\n%s", wrong, chains, errs)
+		}
+		if chains == 0 || nameless*20 > all {
+			return fmt.Sprintf("of %d samples %d are of the program's own methods, and %d of code that nothing names:\n%s", all, chains, nameless, errs)
+		}
+		return ""
+	})
 }
 
 // However candid is ended, no thread stays suspended; what the program has suspended itself stays so.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -38,11 +39,14 @@ func isJavaLauncher(cmd string) bool {
 	if err != nil {
 		return false
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil || filepath.Base(path) != "java" {
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return false
+	}
+	if name := filepath.Base(path); name != "java" && (runtime.GOOS != "windows" || !strings.EqualFold(name, "java.exe")) {
 		return false
 	}
 	home := filepath.Dir(filepath.Dir(path))
-	for _, lib := range []string{"lib/server/libjvm.so", "lib/amd64/server/libjvm.so", "jre/lib/amd64/server/libjvm.so", "lib/aarch64/server/libjvm.so", "jre/lib/aarch64/server/libjvm.so", "bin/server/jvm.dll"} {
+	for _, lib := range []string{"lib/server/libjvm.so", "lib/amd64/server/libjvm.so", "jre/lib/amd64/server/libjvm.so", "lib/aarch64/server/libjvm.so", "jre/lib/aarch64/server/libjvm.so", "bin/server/jvm.dll", "jre/bin/server/jvm.dll"} {
 		if st, err := os.Stat(filepath.Join(home, lib)); err == nil && st.Mode().IsRegular() {
 			return true
 		}
