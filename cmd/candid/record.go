@@ -14,6 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/event"
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/report"
 	"github.com/candid-profiler/candid/internal/target"
@@ -159,7 +160,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	stderr := cmd.ErrOrStderr()
 	say := func(line string) {
 		if !f.quiet {
-			fmt.Fprintln(stderr, "candid: "+line)
+			fmt.Fprintln(stderr, "candid: "+profile.PlainText(line))
 		}
 	}
 	heedPerf(cmd.Flags(), say)

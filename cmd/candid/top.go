@@ -14,6 +14,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/live"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/report"
 	"github.com/candid-profiler/candid/internal/tui"
@@ -138,7 +139,7 @@ func runTop(cmd *cobra.Command, f *topFlags, args []string) error {
 	if why := notDrawable(); why != "" && !f.once {
 		return usage("%s; 'candid top --once' prints one table instead", why)
 	}
-	say := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+line) }
+	say := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+profile.PlainText(line)) }
 	heedPerf(cmd.Flags(), say)
 	if len(command) > 0 {
 		if o.Output, err = f.openOutput(); err != nil {

@@ -125,7 +125,7 @@ FILE is a profile in a format that candid reads:
 			for i, p := range profiles {
 				if g := growing[i]; g != nil {
 					recordings = append(recordings, g.r)
-					go g.follow(ctx, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+line) })
+					go g.follow(ctx, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+profile.PlainText(line)) })
 					continue
 				}
 				r, err := view.Open(args[i], p)

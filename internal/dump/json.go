@@ -3,12 +3,15 @@ package dump
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 )
 
 // WriteJSON prints a Dump like encoding/json without the escapes for HTML, on one line or indented
-// by two spaces. A thousand threads come to megabytes, most of them repeated frames, and
+// by two spaces, and escapes what a terminal does not print. A thousand threads come to megabytes, most of them repeated frames, and
 // encoding/json takes as long for those as reading the threads took.
 func (d *Dump) WriteJSON(w io.Writer, indent bool) error {
 	j := &jsonWriter{w: w, indent: indent}
@@ -270,5 +273,13 @@ func (j *jsonWriter) value(v any) {
 	if err := e.Encode(v); err != nil && j.err == nil {
 		j.err = err
 	}
-	j.b = append(j.b, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+	for _, r := range string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))) {
+		if r == 0x7f || r > 0x7f && !unicode.IsPrint(r) && r <= 0xffff {
+			// A terminal obeys some of these; encoding/json leaves them as they are. They can only
+			// be in strings.
+			j.b = fmt.Appendf(j.b, "\\u%04x", r)
+		} else {
+			j.b = utf8.AppendRune(j.b, r)
+		}
+	}
 }

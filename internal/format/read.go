@@ -69,6 +69,7 @@ func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error
 		if p, err = how.decode(os.Stdin, b, MaxUnpacked); err != nil {
 			return nil, 0, fmt.Errorf("read standard input: %w", err)
 		}
+		p.Clean()
 		return p, b.LeftOut(), nil
 	}
 	f, err := os.Open(path)
@@ -84,6 +85,7 @@ func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error
 	if err != nil {
 		return nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
+	p.Clean()
 	return p, b.LeftOut(), nil
 }
 
@@ -177,7 +179,11 @@ func Decode(r io.Reader) (*profile.Profile, error) {
 func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 	how := Reading{meter: memlimit.Start()}
 	defer how.meter.Stop()
-	return how.decode(r, how.builder(profile.KeepSamples), limit)
+	p, err := how.decode(r, how.builder(profile.KeepSamples), limit)
+	if err == nil {
+		p.Clean()
+	}
+	return p, err
 }
 
 // decode reads from r, JFR into b; at most limit bytes if everything must be in memory.

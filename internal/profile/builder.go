@@ -151,14 +151,14 @@ func (b *Builder) Syscall(name string) uint16 {
 			b.p.Syscalls = []string{""}
 		}
 		i = uint16(len(b.p.Syscalls))
-		b.p.Syscalls = append(b.p.Syscalls, name)
+		b.p.Syscalls = append(b.p.Syscalls, PlainText(name))
 		b.calls[name] = i
 	}
 	return i
 }
 
 // Func returns the index of f in Funcs.
-func (b *Builder) Func(f Func) uint32 { return b.funcs.place(&b.p.Funcs, f, b.meter) }
+func (b *Builder) Func(f Func) uint32 { return b.funcs.place(&b.p.Funcs, f.plain(), b.meter) }
 
 // Frame returns the index of f in Frames.
 func (b *Builder) Frame(f Frame) uint32 { return b.frames.place(&b.p.Frames, f, b.meter) }
@@ -180,7 +180,7 @@ func (b *Builder) Thread(pid, tid int, name string) uint32 {
 		if b.taken.Pass() != nil && len(b.p.Threads) > 0 {
 			return 0
 		}
-		i = uint32(len(b.p.Threads))
+		i, name = uint32(len(b.p.Threads)), PlainText(name)
 		b.p.Threads = append(b.p.Threads, Thread{PID: pid, TID: tid, Name: name, OSName: name})
 		b.thread[k] = i
 	}

@@ -15,7 +15,7 @@ func (b *Builder) Processes() []Process { return b.p.Processes }
 
 // AddProcess appends a process and returns its index.
 func (b *Builder) AddProcess(p Process) int {
-	b.p.Processes = append(b.p.Processes, p)
+	b.p.Processes = append(b.p.Processes, p.plain())
 	return len(b.p.Processes) - 1
 }
 

@@ -143,7 +143,10 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 }
 
 // Observe appends an observation, which must fit its kind.
-func (b *Builder) Observe(o Observation) { b.p.Observations = append(b.p.Observations, o) }
+func (b *Builder) Observe(o Observation) {
+	o.plain()
+	b.p.Observations = append(b.p.Observations, o)
+}
 
 // Observations returns the observations since SumUp dropped others, and how many were dropped.
 func (b *Builder) Observations() (list []Observation, gone int) { return b.p.Observations, b.gone }

@@ -136,6 +136,7 @@ func (p *part) result(s *session) *Result {
 			note(line)
 		}
 	}
+	prof.Clean()
 	res := &Result{Profile: prof, Costs: p.costs, Ends: p.ends}
 	res.filter(s.o.Filter)
 	return res

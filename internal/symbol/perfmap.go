@@ -87,7 +87,12 @@ func (p *perfMap) refresh() {
 	if st.Size() <= p.read || p.read >= maxPerfMap {
 		return
 	}
-	p.read += p.parse(io.NewSectionReader(f, p.read, min(st.Size()-p.read, maxPerfMap-p.read, mostPerfRead)))
+	n := min(st.Size()-p.read, maxPerfMap-p.read, mostPerfRead)
+	taken := p.parse(io.NewSectionReader(f, p.read, n))
+	if taken == 0 && n == mostPerfRead && p.problem == nil {
+		taken = n // no line is as long: it is not read again and again
+	}
+	p.read += taken
 }
 
 // parse reads the complete lines of r and returns their length in bytes.

@@ -114,7 +114,7 @@ func TestEscapesWhatWouldSplit(t *testing.T) {
 	b.Add(profile.Sample{Node: b.Node(0, f), Thread: b.Thread(1, 1, "a;b\n")})
 	b.Add(profile.Sample{Node: 0, Thread: b.Thread(1, 1, "")})
 	got := parse(t, written(t, b.Profile(), Options{Threads: true}))
-	if !maps.Equal(got, map[string]int{"[a,b  tid=1];f(a, b) x 7": 1, "[a,b  tid=1]": 1}) {
+	if !maps.Equal(got, map[string]int{`[a,b\n tid=1];f(a, b)\nx 7`: 1, `[a,b\n tid=1]`: 1}) {
 		t.Errorf("got %v", got)
 	}
 	if got := parse(t, written(t, b.Profile(), Options{})); got["[no stack]"] != 1 {

@@ -240,7 +240,7 @@ func TestOther(t *testing.T) {
 	if first.Name != "main" || !first.IsMainThread || first.Samples.WeightType != "samples" || fmt.Sprint(first.Samples.Time, first.Samples.Weight) != "[0 1 2] [2 2 2]" {
 		t.Errorf("%+v", first)
 	}
-	if last := f.Threads[2]; last.Name != "\"<script>\x00\uFFFD (alloc)" || last.Samples.WeightType != "bytes" || last.Samples.Weight[0] != 4096 {
+	if last := f.Threads[2]; last.Name != `"<script>\u0000\xff (alloc)` || last.Samples.WeightType != "bytes" || last.Samples.Weight[0] != 4096 {
 		t.Errorf("%+v", last)
 	}
 	colours := map[int]bool{}

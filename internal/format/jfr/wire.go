@@ -2,6 +2,7 @@ package jfr
 
 import (
 	"encoding/binary"
+	"github.com/candid-profiler/candid/internal/profile"
 	"unicode/utf8"
 )
 
@@ -68,7 +69,7 @@ func appendString(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, stringEmpty)
 	}
-	return appendSymbol(b, s)
+	return appendSymbol(b, profile.PlainText(s))
 }
 
 // appendSymbol writes a string in the one encoding that every reader accepts for symbols.
