@@ -75,11 +75,12 @@ func TestChain(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%d %s", major, c.name), func(t *testing.T) {
+				t.Parallel()
 				tooLittle := fixture.Watch(t)
 				target := start(t, major, assembly, c.env)
 				long := 1500 * time.Millisecond
 				if fixture.Full(t) {
-					long = 20 * time.Second
+					long = 10 * time.Second
 				}
 				p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: long, Hz: 999, Events: []string{"cpu"}})
 				checkChain(t, p, tooLittle)

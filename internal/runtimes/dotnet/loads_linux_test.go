@@ -30,11 +30,15 @@ func TestLoads(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%d %s %v", major, load, env), func(t *testing.T) {
+					t.Parallel()
 					tooLittle := fixture.Watch(t)
 					target := start(t, major, assembly, env, load)
 					long := 2 * time.Second
 					if fixture.Full(t) {
-						long = 30 * time.Second
+						long = 10 * time.Second
+						if major == 10 {
+							long = 30 * time.Second
+						}
 					}
 					p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: long, Hz: 999, Events: []string{"cpu"}})
 					q := p.Quality()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,17 +27,20 @@ func TestOracle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the oracle steps programs for minutes; -short leaves it out")
 	}
-	total := 0
+	var total atomic.Int64
+	t.Cleanup(func() { t.Logf("%d instructions compared in all", total.Load()) }) // when all of them have ended
 	for _, major := range fixture.DotNets {
 		assembly := fixture.CSharp(t, major, "testdata/Steps.cs")
 		for _, c := range configurations {
 			if c.full && (!c.code || major != 9) && !fixture.Full(t) {
 				continue
 			}
-			t.Run(fmt.Sprintf("%d %s", major, c.name), func(t *testing.T) { total += stepThrough(t, major, assembly, c.env) })
+			t.Run(fmt.Sprintf("%d %s", major, c.name), func(t *testing.T) {
+				t.Parallel()
+				total.Add(int64(stepThrough(t, major, assembly, c.env)))
+			})
 		}
 	}
-	t.Logf("%d instructions compared in all", total)
 }
 
 // stepped is a thread under the oracle.
