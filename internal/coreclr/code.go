@@ -178,6 +178,9 @@ func (vm *VM) stands(c *code) bool {
 	if c.stub == 0 {
 		method, ok2 = vm.mem.Word(c.header + vm.lay.header.method)
 	}
+	if (!ok1 || !ok2) && vm.ended() {
+		return true
+	}
 	if c.dead = !ok1 || !ok2 || header != c.header || method != c.method; c.dead && vm.code.byStart[c.start] == c {
 		delete(vm.code.byStart, c.start)
 	}

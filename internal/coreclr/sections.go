@@ -168,7 +168,10 @@ func (vm *VM) checkSections() {
 		}
 		lo, ok1 := vm.mem.Word(s.addr + l.begin)
 		hi, ok2 := vm.mem.Word(s.addr + l.end)
-		return !ok1 || !ok2 || lo != s.lo || hi != s.hi
+		if !ok1 || !ok2 {
+			return !vm.ended()
+		}
+		return lo != s.lo || hi != s.hi
 	}
 	if slices.ContainsFunc(t.known, gone) {
 		t.known = slices.DeleteFunc(t.known, gone)

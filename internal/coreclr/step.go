@@ -76,7 +76,7 @@ func (vm *VM) Owns(pc uint64) bool {
 	if e.pc == pc-1 && e.code != nil {
 		return true
 	}
-	if vm.sectionOf(pc) != nil || vm.sectionOf(pc-1) != nil {
+	if vm.sectionOf(pc) != nil || vm.sectionOf(pc-1) != nil || vm.inChain(pc) {
 		return true
 	}
 	is, _ := vm.loose(pc)
@@ -86,6 +86,12 @@ func (vm *VM) Owns(pc uint64) bool {
 // Step implements walk.Stepper.
 func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 	pc := c.Regs.PC
+	if vm.inChain(pc) {
+		if !c.Leaf {
+			return walk.NotMine
+		}
+		return vm.stepChain(c)
+	}
 	at, flags := pc, walk.FrameFlags(0)
 	if !c.Leaf {
 		at, flags = pc-1, walk.ReturnAddress

@@ -62,7 +62,10 @@ func (vm *VM) stepStub(c *walk.Cursor, at uint64, flags walk.FrameFlags) walk.Ve
 	for len(code) > 0 && !vm.mem.Bytes(at, code) {
 		code = code[:len(code)/2] // what follows may not be mapped
 	}
-	r := vm.reader.TailRule(code, at, at)
+	r := vm.pushed(at)
+	if r == nil {
+		r = vm.reader.TailRule(code, at, at)
+	}
 	ok := r != nil
 	if ok {
 		var ra uint64
@@ -75,6 +78,20 @@ func (vm *VM) stepStub(c *walk.Cursor, at uint64, flags walk.FrameFlags) walk.Ve
 	}
 	c.Stack.Push(f)
 	if !ok || !native.Follow(c, r) {
+		return walk.Stuck
+	}
+	c.Prov = max(c.Prov, walk.Derived)
+	return walk.Stepped
+}
+
+// stepChain steps over chainCode, a function of the runtime's own.
+func (vm *VM) stepChain(c *walk.Cursor) walk.Verdict {
+	r := vm.chainRule(c.Regs.PC)
+	if ra, _, ok := native.Caller(c, r); !ok || !c.AfterCall(ra) {
+		return walk.NotMine
+	}
+	c.Stack.Push(walk.Frame{PC: c.Regs.PC, Kind: walk.KindStub, Prov: c.Prov})
+	if !native.Follow(c, r) {
 		return walk.Stuck
 	}
 	c.Prov = max(c.Prov, walk.Derived)

@@ -26,6 +26,7 @@ type VM struct {
 	sections sectionTable
 	code     codeTable
 	names    nameTable
+	chain    uint64 // chainCode
 	modules  map[uint64]*module
 	reader   native.Reader
 	stubCode [maxStub]byte
@@ -42,6 +43,7 @@ type memory interface {
 type Symbols struct {
 	DacTable   uint64 // g_dacTable
 	Descriptor uint64 // DotNetRuntimeContractDescriptor
+	Chain      uint64 // the code that FindChain looks for, which is not exported
 }
 
 // File is a file that is read in places.
@@ -57,7 +59,7 @@ func Open(mem memory, version string, at Symbols, code Code, files Files) (*VM, 
 		return nil, ErrPlatform
 	}
 	major, _ := strconv.Atoi(version[:max(strings.IndexByte(version, '.'), 0)])
-	vm := &VM{mem: mem, version: version, unix: true, native: code, files: files, batch: 1, modules: map[uint64]*module{}}
+	vm := &VM{mem: mem, version: version, unix: true, native: code, files: files, chain: at.Chain, batch: 1, modules: map[uint64]*module{}}
 	var err error
 	if vm.lay, err = layoutOf(major); err != nil {
 		return nil, fmt.Errorf("read CoreCLR %s: %w", version, err)
@@ -103,6 +105,13 @@ func (vm *VM) Learned() int { return len(vm.code.all) }
 func (vm *VM) BeginBatch() {
 	vm.batch++
 	vm.checkSections()
+}
+
+// ended reports whether nothing of the process can be read any more because it is ending. The
+// samples that are still to be walked were taken while its code was there, so what is known is kept.
+func (vm *VM) ended() bool {
+	_, err := vm.word(vm.sections.root)
+	return err != nil
 }
 
 var _ walk.Stepper = (*VM)(nil)

@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strings"
 
@@ -34,6 +35,7 @@ type fileKey struct{ dev, inode uint64 }
 // facts are what a file says about the CoreCLR in it; nil: it has none.
 type facts struct {
 	dacTable, descriptor uint64 // addresses in the file
+	chain                uint64 // the same of what coreclr.FindChain finds
 	progs                []elf.ProgHeader
 	version              string
 }
@@ -86,6 +88,9 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 		at := coreclr.Symbols{DacTable: bias + k.dacTable}
 		if k.descriptor != 0 {
 			at.Descriptor = bias + k.descriptor
+		}
+		if k.chain != 0 {
+			at.Chain = bias + k.chain
 		}
 		var known coreclr.Code
 		if code != nil {
@@ -140,13 +145,35 @@ func (f *finder) facts(t *target.Process, m target.Module) *facts {
 	if file, err := t.OpenFile(x); err == nil {
 		defer file.Close()
 		if at, progs, err := runtimes.Exports(file, "g_dacTable", "DotNetRuntimeContractDescriptor"); err == nil && at[0] != 0 {
-			k = &facts{dacTable: at[0], descriptor: at[1], progs: progs, version: runtimes.CoreCLRVersion(file, m.Path)}
+			k = &facts{dacTable: at[0], descriptor: at[1], progs: progs, chain: chainIn(file, progs), version: runtimes.CoreCLRVersion(file, m.Path)}
 		} else if err == nil && path.Base(m.Path) == library {
 			k = &facts{version: runtimes.CoreCLRVersion(file, m.Path)} // up to .NET 5 it exports nothing
 		}
 	}
 	f.files[key] = k
 	return k
+}
+
+// chainIn looks for the code that coreclr.FindChain finds in a file, and returns its address there; 0
+// if it is nowhere.
+func chainIn(file io.ReaderAt, progs []elf.ProgHeader) uint64 {
+	const piece, overlap, most = 1 << 20, 256, 64 << 20
+	buf := make([]byte, piece)
+	for _, p := range progs {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
+			continue
+		}
+		for off, size := uint64(0), min(p.Filesz, most); off < size; off += piece - overlap {
+			n, _ := file.ReadAt(buf[:min(piece, size-off)], int64(p.Off+off))
+			if at := coreclr.FindChain(buf[:n]); at >= 0 {
+				return p.Vaddr + off + uint64(at)
+			}
+			if n < piece {
+				break
+			}
+		}
+	}
+	return 0
 }
 
 // instance is the CoreCLR of one process.
