@@ -4,8 +4,10 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/runtimes/supported"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // Finders look for all known runtimes, in many processes. They are used from one goroutine.
@@ -55,14 +57,12 @@ func (p *Process) Launched() bool {
 // MayFind reports whether any of the mappings may be one of the runtimes that are still looked for,
 // from what is known of files: most programs map a few files that all others map too.
 func (p *Process) MayFind() bool {
-	for _, m := range p.Native.Modules() {
-		for _, i := range p.wanted {
-			if !p.o.Finders.of[i].Without(m.Mapping) {
-				return true
-			}
-		}
-	}
-	return false
+	return p.Native.Mapped(func(m *native.Module) bool { return p.MayHold(m.Mapping) })
+}
+
+// MayHold is MayFind for one mapping.
+func (p *Process) MayHold(m target.Mapping) bool {
+	return slices.ContainsFunc(p.wanted, func(i int) bool { return !p.o.Finders.of[i].Without(m) })
 }
 
 // Look looks for the runtimes that were not found yet. If it finds any, the process gets another

@@ -344,3 +344,8 @@ func (s *Stepper) Locate(f walk.Frame) (*Module, uint64, bool) {
 // Modules returns the modules seen so far, including those that have been unmapped since. A Frame's
 // Ref has the index in its upper half.
 func (s *Stepper) Modules() []*Module { return s.modules }
+
+// Mapped reports whether is holds for any of the modules that are mapped, as far as is known now.
+func (s *Stepper) Mapped(is func(*Module) bool) bool {
+	return slices.ContainsFunc(s.areas, func(a area) bool { return is(s.modules[a.module]) })
+}

@@ -49,10 +49,12 @@ func (s *session) findRuntimes(p *process) {
 		}
 		s.describeRuntime(p)
 	}
+	absent := 0
 	for _, m := range missing {
 		switch {
 		case errors.Is(m.Err, runtimes.ErrAbsent):
 			p.runtimeNext = now.Add(runtimePause(now.Sub(p.loaded)))
+			absent++
 			if told && now.Sub(p.loaded) >= runtimeAgain {
 				p.runtimeUntil = time.Time{} // until it maps something
 			}
@@ -64,6 +66,11 @@ func (s *session) findRuntimes(p *process) {
 			p.runtimeUntil = time.Time{}
 			s.note(fmt.Sprintf("process %d: its %s cannot be named: %v", p.pid, m.Runtime.Functions, m.Err))
 		}
+	}
+	if told && absent == len(missing) && p.code.MayFind() {
+		// A file that nobody has found was unmapped again, as libraries are that lack others.
+		p.looked = now
+		_ = p.code.Native.Refresh() // if this fails it is tried again
 	}
 }
 

@@ -185,7 +185,7 @@ func (s *session) refresh(p *process) {
 		p.missed, p.looked = false, time.Now()
 		_ = p.code.Native.Refresh() // if this fails it stays as it was
 	}
-	if p.gone || !p.target.Alive() {
+	if p.gone || !p.target.Alive() || p.target.Memory().Released() {
 		// Its last samples are walked with what is known: there is nothing left to check that
 		// against.
 		s.ended(p)
@@ -292,7 +292,7 @@ func (s *session) mapped(p *process, m *target.Mapping) {
 			s.ended(p)
 		}
 	}
-	if p.code.Looking() && (!known || p.code.MayFind()) {
+	if p.code.Looking() && (!known || p.code.MayHold(*m)) {
 		p.runtimeUntil, p.runtimeNext = time.Now().Add(runtimePatience), time.Time{}
 		p.fresh = false // samples in this very batch may be of the runtime's code
 	}

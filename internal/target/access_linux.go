@@ -66,7 +66,14 @@ func (a *vmAccess) close() {
 	a.tid, a.pidfd = 0, -1
 }
 
-func (a *vmAccess) released() bool { return a.let || a.tid == 0 }
+// released tries to read where no program has memory: the error says whether there is any.
+func (a *vmAccess) released() bool {
+	if !a.let && a.tid != 0 && a.mem < 0 {
+		var b [1]byte
+		a.readV([]Read{{Addr: uint64(nowhereMapped), Buf: b[:]}}) // fails
+	}
+	return a.let || a.tid == 0
+}
 
 func (a *vmAccess) gone() bool { return a.pidfd >= 0 && ended(a.pidfd) }
 

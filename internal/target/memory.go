@@ -44,7 +44,7 @@ type access interface {
 	// gone reports whether the process has ended, so that nothing may be read under its id any
 	// more.
 	gone() bool
-	// released reports whether the process was seen to have no memory any more.
+	// released reports whether the process has no memory any more, as far as can be told.
 	released() bool
 	close()
 }
@@ -138,8 +138,8 @@ func (m *Memory) number(addr uint64, size int) (uint64, error) {
 	return v, nil
 }
 
-// Released reports whether a read found the process without memory: it is ending, although it may
-// not count as ended yet.
+// Released reports whether the process has no memory any more: it is ending, although it may not
+// count as ended yet.
 func (m *Memory) Released() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
