@@ -120,7 +120,7 @@ func (h *header) unpack(body, buf []byte) ([]byte, error) {
 	case crc32.Checksum(body, castagnoli) != h.sum:
 		return nil, fmt.Errorf("the checksum is wrong")
 	case h.codec == stored:
-		return body, nil
+		return append(buf[:0], body...), nil
 	case h.codec != zstded:
 		return nil, fmt.Errorf("%w: packed in a way %d that is not known", ErrNewer, h.codec)
 	}

@@ -32,8 +32,8 @@ func (w *Writer) newest() time.Time {
 }
 
 // makeRoom deletes what is too old or too much. It fails if there is no room anyway.
-func (w *Writer) makeRoom(now time.Time) error {
-	if w.o.Keep > 0 && w.clock.steady(time.Now(), w.o.Keep) {
+func (w *Writer) makeRoom() error {
+	if now := time.Now(); w.o.Keep > 0 && w.clock.steady(now, w.o.Keep) {
 		w.deleteBefore(now.Add(-w.o.Keep))
 	}
 	for w.o.Max > 0 && w.size() > w.o.Max && w.deleteOldest(fmt.Sprintf("the store may take %d MB", w.o.Max/1e6)) {

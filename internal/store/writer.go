@@ -77,7 +77,7 @@ func (w *Writer) Append(p *profile.Profile, service func(process int) string, fr
 	if to.Before(from) { // the clock was set back
 		to = from.Add(p.Meta.Duration)
 	}
-	if err := w.makeRoom(to); err != nil {
+	if err := w.makeRoom(); err != nil {
 		return fmt.Errorf("store %s: %w", w.dir, err)
 	}
 	if err := w.turnTo(from); err != nil {
@@ -94,6 +94,9 @@ func (w *Writer) Append(p *profile.Profile, service func(process int) string, fr
 	return nil
 }
 
+// leastSegment is how large a segment becomes at least before another one follows because of Max.
+const leastSegment = 256 << 10
+
 // turnTo makes the segment of a time the current one.
 func (w *Writer) turnTo(t time.Time) error {
 	day := dayOf(t)
@@ -107,7 +110,7 @@ func (w *Writer) turnTo(t time.Time) error {
 		if len(list) > 0 {
 			at = list[len(list)-1]
 		}
-	case w.seg.full() || w.o.Max > 0 && w.seg.size() > max(w.o.Max/8, 1<<20):
+	case w.seg.full() || w.o.Max > 0 && w.seg.size() > max(w.o.Max/8, leastSegment):
 		at.n = w.seg.n + 1
 	default:
 		return nil
