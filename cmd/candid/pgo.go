@@ -54,8 +54,9 @@ from; --weight 3,1 makes those of the first count three times as much.
 
 What is not in a recording of time: how often a branch was taken. So how often a block ran
 is its samples divided by its instructions; but which functions a call through a pointer
-or an interface calls is on the stacks, and that is what helps most. Below some 5,000
-samples in the program little is gained: a line says so.
+or an interface calls is on the stacks, and that is what helps most. A recording that was
+made with 'record --branches' has branches too, and blocks' counts are from these. Below
+some 5,000 samples in the program little is gained: a line says so.
 
 Exit codes: 0 written, 1 failed, 2 wrong usage, 5 no samples in the program.`,
 		Example: `  candid pgo app.jfr -o default.pgo              then: go build   (in the main package)
@@ -99,7 +100,9 @@ var pgoFormats = []pgoFormat{
 	{"gcc", []string{".gcov", ".afdo"}, "gcc -fauto-profile"},
 	{"order", []string{".order"}, "functions' order for lld and mold (--symbol-ordering-file)"},
 	{"section-order", []string{".sections"}, "the same for gold (--section-ordering-file)"},
-	{"bolt", []string{".fdata", ".preagg"}, "llvm-bolt -data (no branches: blocks' counts only)"},
+	{"bolt", []string{".fdata"}, "llvm-bolt -data (no branches: blocks' counts only)"},
+	{"bolt-branches", []string{".preagg"}, "perf2bolt -pa: branches of record --branches"},
+	{"brstack", []string{".brstack"}, "the same as perf script prints it: llvm-profgen"},
 }
 
 func pgoHelp() string {
@@ -300,6 +303,18 @@ func writePGO(w io.Writer, kind string, recordings []pgo.Recording, samples *pgo
 	case "order", "section-order":
 		n, err := pgo.WriteOrder(w, b, m, kind == "section-order")
 		return []string{fmt.Sprintf("%s; %d functions", used, n)}, err
+	case "bolt-branches", "brstack":
+		var n float64
+		var err error
+		if kind == "brstack" {
+			n, err = pgo.WriteBrStack(w, m, b.Path)
+		} else {
+			n, err = pgo.WritePreaggregated(w, m)
+		}
+		if errors.Is(err, pgo.ErrNoBranches) {
+			err = fmt.Errorf("%w in %s: record it with --branches", err, m.Name)
+		}
+		return []string{fmt.Sprintf("%s; %.0f branches", used, n)}, err
 	case "bolt":
 		n, err := pgo.WriteBOLT(w, b, m)
 		return []string{fmt.Sprintf("%s; %s in functions that a symbol names", used, share(n, m.Weight))}, err
@@ -314,6 +329,9 @@ func writePGO(w io.Writer, kind string, recordings []pgo.Recording, samples *pgo
 	r := &t.Report
 	lines := []string{fmt.Sprintf("%s; %s in no named function, %s without a line; %d functions, callees of %d calls through pointers",
 		used, share(r.NoSymbol, r.Weight), share(r.NoLine, r.Weight), r.Functions, r.Targets)}
+	if r.Edges > 0 {
+		lines = append(lines, fmt.Sprintf("how often blocks ran is from %.0f branches", r.Edges))
+	}
 	switch kind {
 	case "gcc":
 		return lines, t.WriteGCov(w)

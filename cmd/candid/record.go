@@ -34,6 +34,7 @@ type recordFlags struct {
 	filter     filterFlags
 	engine     string
 	noJVMFlags bool
+	branches   bool // --branches
 	nice       bool // --nice
 	json       bool
 	quiet      bool
@@ -79,6 +80,10 @@ recorded, the file has all.
 The flags of candid end where the command begins: what comes after its name is the
 command's own. A number there is a process id, as after -p.
 
+With --branches, candid executes in itself what each sample of native x86-64 code would do
+next, from the copies of registers and stack: which branches it takes, for 'candid pgo'.
+Nothing but some more memory is copied from the program.
+
 A java command that candid launches gets -XX:+DebugNonSafepoints put into its
 arguments, which makes the place of a sample inside inlined methods exact.`,
 		Example: `  candid record -p 1234 -d 30s                   profile for 30 s, print a report
@@ -107,6 +112,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	f.filter.add(cmd)
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.nice, "nice", false, "take a better nice level than the targets while many threads want each CPU")
+	fl.BoolVar(&f.branches, "branches", false, "find branches by emulation, for 'candid pgo'; kept in .jfr files")
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
 	fl.BoolVar(&f.view, "view", false, "show it in a browser, as 'candid view' does: a .jfr while it is recorded, others afterwards")
@@ -134,7 +140,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	}
 	o := record.Options{
 		PIDs: pids, All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags, Nice: f.nice,
-		Duration: f.duration, Hz: f.freq, Events: f.events, MinSleep: f.minSleep, Engine: f.engine, Version: version(),
+		Duration: f.duration, Hz: f.freq, Events: f.events, MinSleep: f.minSleep, Engine: f.engine, Branches: f.branches, Version: version(),
 	}
 	if err := rate(cmd, &o, f.interval); err != nil {
 		return err
@@ -155,6 +161,10 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	out, err := f.out.open()
 	if err != nil {
 		return wrap(err)
+	}
+
+	if f.branches && out.name != "jfr" {
+		return usage("--branches: a %s file cannot hold them; give -o FILE.jfr", out.name)
 	}
 
 	stderr := cmd.ErrOrStderr()

@@ -28,6 +28,15 @@ func (p Places) Locate(f walk.Frame) (symbol.Place, bool) {
 	return pl, true
 }
 
+// Locate returns the file that holds the machine code at pc.
+func (p *Process) Locate(pc uint64) (symbol.Place, bool) {
+	f, ok := p.Native.Frame(pc, 0)
+	if !ok {
+		return symbol.Place{}, false
+	}
+	return Places{p.Native}.Locate(f)
+}
+
 // Open implements symbol.Locator.
 func (p Places) Open(pl symbol.Place) (*os.File, error) {
 	for _, m := range p.Modules() {

@@ -73,6 +73,10 @@ type Registers struct {
 	R     [NumRegs]uint64
 	Known uint32 // bit n: R[n] holds the frame's value
 	Arch  Arch
+	// FlagsKnown says that Flags holds x86-64's RFLAGS. Only the frame at which a thread was stopped
+	// has them, and not from every engine.
+	FlagsKnown bool
+	Flags      uint64
 }
 
 // AllKnown marks every register of a thread that was just stopped.

@@ -171,7 +171,7 @@ func (t *Tracer) ThreadPointer() uint64 { return t.regs.Fs_base }
 // Regs returns the thread's registers, before the instruction at their PC.
 func (t *Tracer) Regs() cpu.Registers {
 	r := &t.regs
-	out := cpu.Registers{PC: r.Rip, Known: 1<<16 - 1, Arch: cpu.AMD64}
+	out := cpu.Registers{PC: r.Rip, Known: 1<<16 - 1, Arch: cpu.AMD64, Flags: r.Eflags, FlagsKnown: true}
 	out.R = [cpu.NumRegs]uint64{
 		cpu.RAX: r.Rax, cpu.RDX: r.Rdx, cpu.RCX: r.Rcx, cpu.RBX: r.Rbx,
 		cpu.RSI: r.Rsi, cpu.RDI: r.Rdi, cpu.RBP: r.Rbp, cpu.RSP: r.Rsp,

@@ -24,7 +24,11 @@ type Module struct {
 	// Leaves are the weights of the instructions that samples were at.
 	Leaves map[uint64]float64
 	// Calls are the weights of calls that were on stacks.
-	Calls  map[Call]float64
+	Calls map[Call]float64
+	// Edges are the branches that were seen, with their counts, and Taken the sum of those in the
+	// module's code.
+	Edges  map[Edge]float64
+	Taken  float64
 	Weight float64 // of all leaves
 	Count  uint64  // samples that are leaves
 	Paths  map[string]struct{}
@@ -54,7 +58,7 @@ func NewSamples() *Samples { return &Samples{Modules: map[string]*Module{}} }
 func (s *Samples) module(name string) *Module {
 	m := s.Modules[name]
 	if m == nil {
-		m = &Module{Name: name, Leaves: map[uint64]float64{}, Calls: map[Call]float64{}, Paths: map[string]struct{}{}, IDs: map[string]struct{}{}, Named: map[uint64]string{}}
+		m = &Module{Name: name, Leaves: map[uint64]float64{}, Calls: map[Call]float64{}, Edges: map[Edge]float64{}, Paths: map[string]struct{}{}, IDs: map[string]struct{}{}, Named: map[uint64]string{}}
 		s.Modules[name] = m
 	}
 	return m
@@ -74,6 +78,9 @@ func (s *Samples) Add(p *profile.Profile, event int, scale float64) uint64 {
 			m := s.module(o.Values[0].Text)
 			m.Paths[o.Values[1].Text] = struct{}{}
 			m.IDs[o.Values[2].Text] = struct{}{}
+		}
+		if o.Kind == profile.NativeBranch {
+			s.addEdge(o.Values, scale)
 		}
 	}
 	period := max(float64(p.Events[event].Period), 1)

@@ -70,8 +70,9 @@ type Report struct {
 	NoLine    float64 // weight of those whose place has no line
 	NoSymbol  float64 // weight of those in no known function
 	Functions int
-	Targets   int // places at which callees of computed calls were found
-	Missing   int // functions whose declaration has no line
+	Targets   int     // places at which callees of computed calls were found
+	Missing   int     // functions whose declaration has no line
+	Edges     float64 // branches taken that block counts are from; 0: they are from samples
 }
 
 // BuildTree makes the profile of the samples of m in b.
@@ -84,6 +85,9 @@ type Report struct {
 func BuildTree(b *Binary, m *Module, llvm bool) *Tree {
 	t := &treeBuilder{b: b, m: m, tree: &Tree{functions: map[string]*function{}}, scale: scale, llvm: llvm}
 	t.tree.Report.Samples, t.tree.Report.Weight = m.Count, m.Weight
+	if t.edges = edgesOf(b, m); t.edges != nil {
+		t.tree.Report.Edges = m.Taken
+	}
 	t.group()
 	for _, start := range t.order {
 		t.function(start)
@@ -109,6 +113,9 @@ type treeBuilder struct {
 	callees map[uint64][]callSum // by return address
 	head    map[string]float64   // how often functions were called, by name
 	entries map[string]float64   // how often functions' first blocks ran
+	entered map[string]float64   // how often functions were called, as edges say
+	edges   *edgeSums            // nil if there are none
+	perTime float64              // runs of an instruction for each sample at it, as edges say
 }
 
 // callSum is a callee at a place with the weight of the stacks that show it.
@@ -120,6 +127,7 @@ type callSum struct {
 // group sorts samples and calls by functions.
 func (t *treeBuilder) group() {
 	t.leaves, t.callees = map[uint64][]uint64{}, map[uint64][]callSum{}
+	t.entered = map[string]float64{}
 	t.head, t.entries = map[string]float64{}, map[string]float64{}
 	seen := map[uint64]bool{}
 	add := func(start uint64) {
@@ -158,6 +166,19 @@ func (t *treeBuilder) group() {
 		}
 		add(f.Start)
 	}
+	if t.edges != nil {
+		covered := 0.0
+		for start, runs := range t.edges.runs {
+			add(start)
+			if len(t.leaves[start]) == 0 {
+				continue
+			}
+			for _, r := range runs {
+				covered += r.count * float64(max((r.to-r.from)/bytesOfInst, 1))
+			}
+		}
+		t.perTime = covered / max(t.m.Weight, 1)
+	}
 	slices.Sort(t.order)
 }
 
@@ -189,6 +210,9 @@ func (t *treeBuilder) function(start uint64) {
 			}
 		}
 		bl.weight = bl.samples / float64(bl.last-bl.first)
+	}
+	if t.edges != nil {
+		t.fromEdges(start, code, blocks)
 	}
 	t.raise(code, blocks)
 	for i := range blocks {
@@ -236,7 +260,7 @@ func (t *treeBuilder) instruction(symbol string, in *inst, bl *block, samples ma
 	if len(places) == 0 || places[0].Line <= 0 {
 		t.tree.Report.NoLine += own
 	}
-	callees := t.callees[in.addr+uint64(in.size)]
+	callees := t.calleesAt(in)
 	if in.kind != call && in.kind != callsAny {
 		callees = nil
 	}
@@ -298,30 +322,6 @@ func (t *treeBuilder) locate(p *dwarfline.Place) (l location, copies float64, ok
 	return l, copies, true
 }
 
-// component returns the first of the numbers that LLVM packs into a discriminator: the block of the
-// line, the number of copies that unrolling and vectorizing made, and which copy it is (LLVM:
-// DebugInfoMetadata.h, getBaseDiscriminatorFromDiscriminator and the functions after it).
-func component(d uint32) uint32 {
-	if d&1 != 0 {
-		return 0
-	}
-	if d >>= 1; d&0x20 != 0 {
-		return d>>1&0xfe0 | d&0x1f
-	}
-	return d & 0x1f
-}
-
-// nextComponent returns what is behind the first number.
-func nextComponent(d uint32) uint32 {
-	switch {
-	case d&1 != 0:
-		return d >> 1
-	case d&0x40 != 0:
-		return d >> 14
-	}
-	return d >> 7
-}
-
 // root returns a function that was compiled by itself.
 func (t *Tree) root(name string) *function {
 	if name == "" {
@@ -333,16 +333,6 @@ func (t *Tree) root(name string) *function {
 		t.functions[name] = f
 	}
 	return f
-}
-
-// heads sets how often each function was called: as often as its callers called it, or if no stack
-// shows that, as often as its first block ran.
-func (t *treeBuilder) heads() {
-	for name, f := range t.tree.functions {
-		if f.head = t.head[name] * t.scale; f.head == 0 {
-			f.head = t.entries[name] * t.scale
-		}
-	}
 }
 
 // suffixes are what compilers and linkers append to the names of parts and copies of functions.
@@ -406,23 +396,5 @@ func sortedKeys[V any](m map[location]V) []location {
 		out = append(out, l)
 	}
 	slices.SortFunc(out, location.compare)
-	return out
-}
-
-// target is a callee with its count.
-type target struct {
-	name  string
-	count uint64
-}
-
-// sortedTargets returns the callees of a place, the most frequent first.
-func (b *body) sortedTargets() []target {
-	out := make([]target, 0, len(b.targets))
-	for name, n := range b.targets {
-		out = append(out, target{name, count(n)})
-	}
-	slices.SortFunc(out, func(a, b target) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.name, b.name))
-	})
 	return out
 }

@@ -98,6 +98,7 @@ const (
 	NativeLibrary
 	NetworkUtilization
 	NativeModule
+	NativeBranch
 
 	numObservationKinds
 )
@@ -140,6 +141,11 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 	// A file that samples are in, which may be read again by whoever has the recording, if it is
 	// still the same.
 	NativeModule: {Name: "Native Module", Values: []ValueType{ValueText, ValueText, ValueText}},
+	// A branch that was taken in machine code, with the run of instructions that it led to: the files
+	// and addresses of the branch and its target, the last instruction of the run, how often that was
+	// seen, how often of those the way there depended on memory that was read after the sample, and
+	// how often nothing is known of what came after the run.
+	NativeBranch: {Name: "Native Branch", Values: []ValueType{ValueText, ValueAddress, ValueText, ValueAddress, ValueAddress, ValueCount, ValueCount, ValueCount}},
 }
 
 // Observe appends an observation, which must fit its kind.

@@ -70,6 +70,8 @@ func (s *session) NextBatch() time.Duration {
 	switch {
 	case s.births.urgent(now):
 		return urgentBatch
+	case s.branches != nil:
+		return branchBatch
 	case s.pace.newCode && !quiet && s.many():
 		return newCodeBatch
 	case s.pace.newCode && !quiet:

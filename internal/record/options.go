@@ -14,6 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/event"
 	"github.com/candid-profiler/candid/internal/capture/launch"
+	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/target"
@@ -39,6 +40,7 @@ type Options struct {
 	Events   []string      // events to sample by, in the syntax of package event
 	MinSleep time.Duration // capture.Options.MinSleep
 	Engine   string        // "auto" or an engine's name
+	Branches bool          // continue samples by emulation, and record the branches that are found
 	Filter   *filter.Spec  // which samples are kept when recording ends; nil: all
 
 	Version string       // of candid, for the profile
@@ -146,6 +148,8 @@ func (o *Options) check() ([]capture.Event, error) {
 		return nil, fmt.Errorf("%w: -p, -a and -- COMMAND exclude each other", ErrUsage)
 	case !(o.Hz >= MinHz && o.Hz <= MaxHz): // NaN is neither
 		return nil, fmt.Errorf("%w: frequency %g Hz is out of range: %g to %d samples per second", ErrUsage, o.Hz, MinHz, MaxHz)
+	case o.Branches && cpu.Host() != cpu.AMD64:
+		return nil, fmt.Errorf("%w: --branches: only code for x86-64 is emulated: %w", ErrUsage, capture.ErrUnsupported)
 	case o.Engine != "" && o.Engine != "auto" && !slices.Contains(engines.Names(), o.Engine):
 		return nil, fmt.Errorf("%w: unknown engine %q: there are auto, %s", ErrUsage, o.Engine, strings.Join(engines.Names(), ", "))
 	case o.MinSleep < 0:

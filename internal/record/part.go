@@ -50,6 +50,7 @@ func (s *session) endPart(ended capture.Engine) *part {
 		s.noteMaps(p)
 		s.accountCPU(p, p.cpuTimes(ended))
 	}
+	s.endBranches()
 	s.observe(true)
 	s.out.told = time.Time{}
 	s.liveBatch()

@@ -46,6 +46,7 @@ type process struct {
 	followed     bool              // the engine knows where its stacks go on
 	missed       bool              // mappings may have been made that nobody reported
 	looked       time.Time         // when its mappings were last read
+	tracing      *tracing          // nil until a sample is continued by emulation
 }
 
 // able holds what the runtimes of a process can do; a field is nil if none can.
@@ -151,7 +152,7 @@ func (s *session) load(p *process) error {
 		return err
 	}
 	p.loaded = time.Now()
-	p.code, p.looked, p.missed = code, p.loaded, false
+	p.code, p.looked, p.missed, p.tracing = code, p.loaded, false, nil
 	p.runtimeUntil, p.runtimeNext = time.Now().Add(runtimePatience), time.Time{}
 	p.know(s)
 	s.findRuntimes(p)
@@ -192,6 +193,7 @@ func (s *session) refresh(p *process) {
 		return
 	}
 	p.target.Memory().Invalidate()
+	s.confirmBranches(p)
 	s.findRuntimes(p)
 	p.code.BeginBatch()
 }

@@ -52,6 +52,7 @@ type session struct {
 	launched *launched // nil if nothing was launched
 	account  cpuAccount
 	observer observer
+	branches *branches // nil if they are not wanted
 
 	// Walking and naming.
 	files      *native.Files
@@ -106,6 +107,9 @@ func newSession(o *Options) *session {
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finders: attach.NewFinders(), spaces: newSpaces(), births: newBirths(), kernel: k,
 		procs: make(map[uint32]*process), account: cpuAccount{before: make(map[uint32]usedBefore)}, bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
 		began: time.Now(), from: origin{usage: hostinfo.OwnCPU()}, walkCache: walk.NewWalkCache(), kernelOnly: kernelOnly{walk.New(hostArch, nil), newInterner(b, k)},
+	}
+	if o.Branches {
+		s.branches = newBranches()
 	}
 	s.budget, s.room.all = symbol.NewBudget(symbolsCPU, forSymbols), o.All
 	if !kallsyms.Visible() {
@@ -209,6 +213,7 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	if s.o.walked != nil {
 		s.o.walked(p.code.Walker, snap, p.target.Memory(), &s.stack)
 	}
+	s.traceOn(p, snap)
 	if s.from.first == 0 && s.parts == 0 {
 		s.from.first = time.Since(s.began)
 	}

@@ -23,6 +23,7 @@ func decodeRegs(b []byte, r *cpu.Registers) {
 		r.R[n] = binary.LittleEndian.Uint64(b[8*i:])
 	}
 	r.PC = binary.LittleEndian.Uint64(b[8*16:])
+	r.Flags, r.FlagsKnown = binary.LittleEndian.Uint64(b[8*18:]), true
 	r.R[cpu.RSP] = binary.LittleEndian.Uint64(b[8*19:])
 }
 

@@ -83,6 +83,10 @@ var observationDefs = [len(profile.ObservationKinds)]observationDef{
 		{"networkInterface", "Network Interface"}, {"readRate", "Read Rate in bits a second"}, {"writeRate", "Write Rate in bits a second"},
 	}},
 	profile.NativeModule: {"candid.NativeModule", []observationField{{"name", "Name in Frames"}, {"path", "Path"}, {"buildId", "Build Id"}}},
+	profile.NativeBranch: {"candid.NativeBranch", []observationField{
+		{"fromModule", "Module of the Branch"}, {"from", "Address of the Branch in its File"}, {"toModule", "Module of the Target"}, {"to", "Address of the Target in its File"},
+		{"end", "Last Instruction before the next Branch taken"}, {"count", "Count"}, {"late", "Of those after Reads that followed the Sample"}, {"last", "Of those at the End of a Trace"},
+	}},
 }
 
 var flagFields = []observationField{{"name", "Name"}, {"value", "Value"}, {"origin", "Origin"}}
