@@ -1,6 +1,7 @@
 package dotnet_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"regexp"
@@ -38,10 +39,12 @@ func TestNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			time.Sleep(200 * time.Millisecond)
-			text, err := os.ReadFile(fmt.Sprintf("%s/perf-%d.map", dir, target.PID()))
-			if err != nil {
-				t.Fatal(err)
+			// A program of which little has run has few methods.
+			var text []byte
+			for end := time.Now().Add(time.Minute); bytes.Count(text, []byte("\n")) < 400 && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+				if text, err = os.ReadFile(fmt.Sprintf("%s/perf-%d.map", dir, target.PID())); err != nil {
+					t.Fatal(err)
+				}
 			}
 			p.Target.Memory().Invalidate()
 			p.BeginBatch()
