@@ -10,7 +10,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64
 
-.PHONY: all candid zip demo quick test test-full check check-full vet tidy bench oracle lint build generate check-generate web clean
+.PHONY: all candid zip demo quick test test-full check check-full vet tidy bench oracle fuzz vuln lint build generate check-generate web clean
 
 all: candid
 
@@ -79,6 +79,16 @@ ORACLE ?= full
 oracle:
 	-scripts/install-test-deps.sh
 	CANDID_ORACLE=$(ORACLE) go test -count=1 -timeout 120m -v -run 'Oracle|EveryInstruction' ./internal/hotspot ./internal/native
+
+# Every fuzz target in turn, FUZZTIME each; FUZZ is an expression for their names.
+FUZZTIME ?= 30s
+FUZZ ?= .
+fuzz:
+	scripts/fuzz.sh $(FUZZTIME) '$(FUZZ)'
+
+# Known vulnerabilities in what candid uses and calls; asks vuln.go.dev.
+vuln:
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 lint: vet
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/candid-profiler/candid/internal/confine"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
 )
@@ -139,6 +140,13 @@ exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable
 	root.SetFlagErrorFunc(flagFailure)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		limitMemory(cmd)
+		switch open := cmd.Flags().Lookup("open"); cmd.Name() {
+		case "report", "convert", "diff", "view":
+			// A browser that candid starts would be confined too.
+			if open == nil || open.Value.String() == "false" {
+				confine.Reader()
+			}
+		}
 		return checkSwallowed(cmd)
 	}
 	wrapFlags(root)
