@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,8 +31,7 @@ func newDump() *cobra.Command {
 its state, the CPU time that it has used, and in a Java program what it waits for
 and who holds that.
 
-Threads that sleep are read from outside and not stopped; one that runs stands
-still for the microseconds that copying its stack takes. The program is asked
+` + dumpDisturbs() + ` The program is asked
 for nothing, so this works where jstack hangs: a JVM that does not come to a
 safepoint, one that is stopped, one without an attach socket.
 
@@ -97,6 +97,16 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 	secondsVar(fl, &interval, "interval", "", "`TIME` between two looks, such as 500ms, or seconds")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// dumpDisturbs says which threads dump stops.
+func dumpDisturbs() string {
+	if runtime.GOOS == "windows" {
+		return `Each thread is suspended by itself, for the microseconds that copying its
+registers and its stack takes; kernel frames are not shown.`
+	}
+	return `Threads that sleep are read from outside and not stopped; one that runs stands
+still for the microseconds that copying its stack takes.`
 }
 
 // dumps takes dumps as often as requested, until a signal comes, and reports whether there was any

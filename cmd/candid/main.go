@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,11 +101,22 @@ func oneLine(s string) string {
 	return profile.PlainText(strings.Join(strings.Fields(strings.ReplaceAll(s, "\n", "; ")), " "))
 }
 
+// profiles says which programs candid profiles on the system that it runs on.
+func profiles() string {
+	switch {
+	case runtime.GOOS == "linux":
+		return " on Linux"
+	case runtime.GOOS == "windows" && runtime.GOARCH == "amd64":
+		return " on Windows"
+	}
+	return "\non Linux and Windows. On this system (" + runtime.GOOS + "/" + runtime.GOARCH + ") it reads recordings, and cannot make any"
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "candid",
 		Short: "See where a running program spends its time, from outside the program",
-		Long: `candid is a sampling profiler for Java, .NET and native programs on Linux.
+		Long: `candid is a sampling profiler for Java, .NET and native programs` + profiles() + `.
 
 It looks at a running program from outside: no agent, no restart, no flag. It
 copies the registers and the stack of a thread that is on a CPU, lets the thread

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/attach"
 	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/native"
-	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -128,18 +126,4 @@ func (p *process) close() error {
 	}
 	p.files.close()
 	return p.Process.Close()
-}
-
-// commandLine returns the command for display. Secrets are left out, because dumps are sent to
-// others as recordings are.
-func commandLine(t *target.Process) string {
-	const most = 512
-	c := redact.Command(t.Cmdline())
-	if c == "" {
-		c = "[" + t.Comm() + "]"
-	}
-	if len(c) > most {
-		c = strings.ToValidUTF8(c[:most], "") + "…"
-	}
-	return c
 }

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !windows
 
 package dump
 
@@ -11,7 +11,7 @@ import (
 // Dumper reads the threads of processes on systems that support it.
 type Dumper struct{}
 
-// New fails: the state of sleeping threads is read from Linux's /proc.
+// New fails: there is no way to read the threads of others.
 func New(Options) (*Dumper, error) {
 	return nil, fmt.Errorf("look at the threads of a process: %w: on this system candid shows no single dump; record by wall time shows where threads wait", capture.ErrUnsupported)
 }

@@ -157,6 +157,18 @@ func parseKernelStack(b []byte) []Frame {
 	return out
 }
 
+// kernelFrames is parseKernelStack with a cache: most threads wait in the same place. The result is
+// shared.
+func (p *process) kernelFrames(b []byte) []Frame {
+	l := &p.look
+	out, ok := l.kernel[string(b)]
+	if !ok {
+		out = parseKernelStack(b)
+		l.kernel[string(b)] = out
+	}
+	return out
+}
+
 // stateNames are the names of the kernel's letters for thread states (proc_pid_stat(5)).
 var stateNames = map[byte]string{
 	'R': "runnable", 'S': "sleeping", 'D': "uninterruptible", 'T': "stopped", 't': "traced",

@@ -1,10 +1,7 @@
 package dump
 
 import (
-	"slices"
 	"time"
-
-	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
 // mostSettling bounds how often threads are read again because they ran between the reading of
@@ -80,23 +77,6 @@ func (p *process) unsettled(out *Process) (again []int) {
 		}
 	}
 	return again
-}
-
-// locks reports whether the locks that a thread waits for or holds have to be read again.
-func (t *Thread) locks() bool {
-	if t.Java == nil {
-		return false
-	}
-	w := t.Java.WaitsFor
-	return t.Read == ReadStopped || w != nil && (w.How != waitNames[runtimes.WaitsParked] || w.OwnerTID != 0 || w.OwnerVirtual != nil)
-}
-
-// sameLocks reports whether a running thread had the same locks before and after.
-func sameLocks(a, b *Java) bool {
-	if (a.WaitsFor == nil) != (b.WaitsFor == nil) || a.WaitsFor != nil && (a.WaitsFor.How != b.WaitsFor.How || a.WaitsFor.Address != b.WaitsFor.Address) {
-		return false
-	}
-	return slices.Equal(a.Holds, b.Holds)
 }
 
 // since returns what asleep compares to tell whether a thread has run.

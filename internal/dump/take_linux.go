@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
@@ -33,15 +35,6 @@ type look struct {
 	// accounts are, by thread, its account when it was read asleep: as long as that stays the same
 	// the thread has not run.
 	accounts map[int]string
-}
-
-// frameKey is equal for equal frames.
-type frameKey struct {
-	pc, ref     uint64
-	owner       uint8
-	kind        walk.Kind
-	returned    bool
-	provenGuess bool
 }
 
 // stackBytes is how many bytes of a sleeping thread's stack are copied at once; the part beyond is
@@ -134,6 +127,27 @@ func (p *process) takeOnce(o *Options) (*Process, error) {
 	out.Stops = stopsOf(l.stood)
 	out.Notes = append(out.Notes, p.Target.Unread()...)
 	return out, nil
+}
+
+// safepoint sets the state of the VM's safepoint, nil if there is none.
+func (p *process) safepoint(out *Process) {
+	s, err := p.dumper.Pause(p.look.census)
+	if err != nil {
+		out.Notes = append(out.Notes, err.Error())
+		return
+	}
+	if s == nil {
+		return
+	}
+	sp := &Safepoint{State: s.State, Operation: s.Operation}
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) == nil {
+		sp.SinceMS = float64(s.Since(now.Nano()).Microseconds()) / 1000
+	}
+	for _, tid := range s.WaitsFor {
+		sp.WaitsFor = append(sp.WaitsFor, int(tid))
+	}
+	out.Safepoint = sp
 }
 
 // follow finds out where stacks continue. If that is known, it is copied with them.
@@ -370,13 +384,4 @@ func (p *process) standing(t *Thread, c *copied) {
 	t.CPU, _ = parseRun(p.files.read(t.TID, "schedstat"))
 	p.walk(t, &c.snap)
 	p.java(t)
-}
-
-func stopsOf(d []time.Duration) Stops {
-	if len(d) == 0 {
-		return Stops{}
-	}
-	slices.Sort(d)
-	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-	return Stops{Count: len(d), MedianUS: us(d[len(d)/2]), MaxUS: us(d[len(d)-1])}
 }

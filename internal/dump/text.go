@@ -49,7 +49,11 @@ func (p *Process) text(b *bufio.Writer, d *Dump) {
 	fmt.Fprintln(b)
 	fmt.Fprintf(b, "%s shown of %d in %.1f ms", count(len(p.Threads), "thread"), p.Count, d.TookMS)
 	if s := p.Stops; s.Count > 0 {
-		fmt.Fprintf(b, "; %d running ones stood still for %.0f µs at the median, %.0f µs at most", s.Count, s.MedianUS, s.MaxUS)
+		which := "running ones"
+		if slices.ContainsFunc(p.Threads, func(t Thread) bool { return t.Read == ReadStopped && t.State == "sleeping" }) {
+			which = "of them, each by itself," // Windows shows no stack of a thread that sleeps
+		}
+		fmt.Fprintf(b, "; %d %s stood still for %.0f µs at the median, %.0f µs at most", s.Count, which, s.MedianUS, s.MaxUS)
 	} else {
 		fmt.Fprint(b, "; none was stopped")
 	}

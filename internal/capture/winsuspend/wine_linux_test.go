@@ -307,7 +307,7 @@ func TestEndedWhileSampling(t *testing.T) {
 	}
 }
 
-// ps lists programs, and doctor looks at one.
+// ps lists programs, doctor looks at one, and the help speaks of the system that it is on.
 func TestCommands(t *testing.T) {
 	exe, pid, dir := candidExe(t), spin(t, 60), t.TempDir()
 	out, errs, code := wine(t, dir, exe, "ps", "-a", "--json")
@@ -317,5 +317,8 @@ func TestCommands(t *testing.T) {
 	out, errs, code = wine(t, dir, exe, "doctor", "-p", strconv.Itoa(pid))
 	if code != 0 || !strings.Contains(out, "its memory can be read") {
 		t.Errorf("doctor: exit code %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code = wine(t, dir, exe, "--help"); code != 0 || !strings.Contains(out, "programs on Windows.") {
+		t.Errorf("--help: exit code %d\n%s%s", code, out, errs)
 	}
 }

@@ -1,10 +1,10 @@
+//go:build linux || windows
+
 package dump
 
 import (
 	"maps"
 	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
@@ -52,27 +52,6 @@ var waitNames = map[runtimes.WaitKind]string{
 	runtimes.WaitsToLock: "waiting to lock", runtimes.WaitsOn: "waiting on", runtimes.WaitsParked: "parking to wait for",
 }
 
-// safepoint sets the state of the VM's safepoint, nil if there is none.
-func (p *process) safepoint(out *Process) {
-	s, err := p.dumper.Pause(p.look.census)
-	if err != nil {
-		out.Notes = append(out.Notes, err.Error())
-		return
-	}
-	if s == nil {
-		return
-	}
-	sp := &Safepoint{State: s.State, Operation: s.Operation}
-	var now unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) == nil {
-		sp.SinceMS = float64(s.Since(now.Nano()).Microseconds()) / 1000
-	}
-	for _, tid := range s.WaitsFor {
-		sp.WaitsFor = append(sp.WaitsFor, int(tid))
-	}
-	out.Safepoint = sp
-}
-
 // atSafepoint is the function in which threads that have reached a safepoint wait. Up to 11 they
 // count as being in the VM while they wait for the lock under which it looks at all threads (8
 // share/vm/runtime/safepoint.cpp: "we pretend we are still in the VM").
@@ -85,7 +64,7 @@ func (p *Process) excuse() {
 	}
 	p.Safepoint.WaitsFor = slices.DeleteFunc(p.Safepoint.WaitsFor, func(tid int) bool {
 		return slices.ContainsFunc(p.Threads, func(t Thread) bool {
-			return t.TID == tid && t.Read == ReadAsleep && slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Function == atSafepoint })
+			return t.TID == tid && t.still() && slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Function == atSafepoint })
 		})
 	})
 }
@@ -101,7 +80,7 @@ func (p *process) nameOwners(out *Process) {
 		}
 		l := t.Java.WaitsFor
 		l.Owner, _ = p.look.census.Name(uint32(l.OwnerTID))
-		if l.How != "waiting on" && t.Read == ReadAsleep && !t.Java.Changed && (l.OwnerVirtual == nil || l.OwnerVirtual.ID == 0) {
+		if l.How != "waiting on" && t.still() && !t.Java.Changed && (l.OwnerVirtual == nil || l.OwnerVirtual.ID == 0) {
 			next[t.TID] = l.OwnerTID
 		}
 	}
@@ -129,3 +108,28 @@ func cycles(next map[int]int) [][]int {
 	}
 	return out
 }
+
+// locks reports whether the locks that a thread waits for or holds have to be read again.
+func (t *Thread) locks() bool {
+	if t.Java == nil {
+		return false
+	}
+	w := t.Java.WaitsFor
+	return t.Read == ReadStopped || w != nil && (w.How != waitNames[runtimes.WaitsParked] || w.OwnerTID != 0 || w.OwnerVirtual != nil)
+}
+
+// sameLocks reports whether a running thread had the same locks before and after.
+func sameLocks(a, b *Java) bool {
+	if (a.WaitsFor == nil) != (b.WaitsFor == nil) || a.WaitsFor != nil && (a.WaitsFor.How != b.WaitsFor.How || a.WaitsFor.Address != b.WaitsFor.Address) {
+		return false
+	}
+	return slices.Equal(a.Holds, b.Holds)
+}
+
+// still reports whether the thread slept when it was read: then it took and released no lock.
+func (t *Thread) still() bool {
+	return t.Read == ReadAsleep || t.Read == ReadStopped && t.State == sleeping
+}
+
+// sleeping is the State of a thread that waits for something.
+const sleeping = "sleeping"
