@@ -2,6 +2,7 @@ package record
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
@@ -13,9 +14,13 @@ import (
 // waitMethods are the functions by which programs wait, with the state of a thread in them.
 var waitMethods = map[string]profile.State{}
 
-// lockCode are the prefixes of the names of runtimes' functions in which a thread waits to enter a
-// lock.
+// lockCode are the prefixes of the names of functions in which a thread waits to enter a lock.
 var lockCode []string
+
+// locks reports whether a function is one of these.
+func locks(name string) bool {
+	return slices.ContainsFunc(lockCode, func(code string) bool { return strings.HasPrefix(name, code) })
+}
 
 func init() {
 	for _, r := range supported.Runtimes {
@@ -78,8 +83,10 @@ func (s *session) askRuntime(p *process, tid uint32, sp uint64, node uint32) {
 	s.waits[node] = w
 }
 
+// waitOf finds out by the stack of a node how a thread waits. The innermost managed method decides,
+// and, if it only waits, the methods that call it: the locks of a library may use its events.
 func waitOf(b *profile.Builder, node uint32) profile.State {
-	entering := false
+	entering, found := false, profile.StateUnknown
 	for range waitDepth {
 		if node == profile.RootNode {
 			break
@@ -90,22 +97,34 @@ func waitOf(b *profile.Builder, node uint32) profile.State {
 		name := b.Funcs()[f.Func].Name
 		switch f.Kind {
 		case walk.KindNative, walk.KindInlined, walk.KindKernel, walk.KindStub:
-			for _, code := range lockCode {
-				entering = entering || strings.HasPrefix(name, code)
+			if found != profile.StateUnknown {
+				return found
 			}
+			entering = entering || locks(name)
 			if state, ok := waitMethods[name]; ok && !entering {
 				return state
 			}
 		case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindAOT,
 			walk.KindTier0, walk.KindInstrumented, walk.KindOSR, walk.KindTier1, walk.KindReadyToRun:
-			if entering {
+			if entering || locks(name) {
 				return profile.StateBlocked
 			}
-			if state, ok := waitMethods[name]; ok {
-				return state
+			state, waits := waitMethods[name]
+			switch {
+			case found != profile.StateUnknown && !strings.HasPrefix(name, waitLibrary):
+				return found
+			case found == profile.StateUnknown && !waits:
+				return profile.StateSleeping
+			case found == profile.StateUnknown:
+				found = state
 			}
-			return profile.StateSleeping
 		}
+	}
+	if found != profile.StateUnknown {
+		return found
 	}
 	return profile.StateSleeping
 }
+
+// waitLibrary begins the names of methods whose callers are still those of a library that waits.
+const waitLibrary = "System.Threading."

@@ -39,7 +39,7 @@ type Runtime struct {
 	Launch func(argv []string) (with []string, said string)
 
 	// Waits are functions of its programs in which a thread waits, and how. Locks are prefixes of
-	// the runtime's own functions in which a thread waits to enter a lock.
+	// functions, the runtime's own or managed ones, in which a thread waits to enter a lock.
 	Waits map[string]profile.State
 	Locks []string
 }

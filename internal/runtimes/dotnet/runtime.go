@@ -12,6 +12,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/coreclr"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
@@ -25,6 +26,23 @@ var Runtime = runtimes.Runtime{
 	Means:    ".NET methods are named, of all tiers and compiled ahead of time, with lines where there are portable PDBs",
 	Launched: true,
 	Finder:   func() runtimes.Finder { return &finder{files: map[fileKey]*facts{}} },
+	// Methods of System.Private.CoreLib in which a thread waits. Which of them is innermost depends on
+	// the version, and on what was inlined. A worker without work is parked.
+	Waits: map[string]profile.State{
+		"System.Threading.Monitor.ObjWait":                            profile.StateWaiting,
+		"System.Threading.Monitor.Wait":                               profile.StateWaiting,
+		"System.Threading.WaitHandle.WaitOneCore":                     profile.StateWaiting,
+		"System.Threading.WaitHandle.WaitOneNoCheck":                  profile.StateWaiting,
+		"System.Threading.WaitHandle.WaitMultiple":                    profile.StateWaiting,
+		"System.Threading.WaitHandle.WaitMultipleIgnoringSyncContext": profile.StateWaiting,
+		"System.Threading.Thread.Join":                                profile.StateWaiting,
+		"System.Threading.LowLevelLifoSemaphore.WaitNative":           profile.StateParked,
+		"System.Threading.LowLevelLifoSemaphore.WaitCore":             profile.StateParked,
+		"System.Threading.LowLevelLifoSemaphore.WaitForSignal":        profile.StateParked,
+	},
+	// Up to 9 entering a monitor is native code, which has no names.
+	Locks: []string{"System.Threading.Monitor.Enter", "System.Threading.Monitor.TryEnter", "System.Threading.Monitor.ReliableEnter", "System.Threading.Lock.",
+		"System.Threading.ReaderWriterLockSlim.", "System.Threading.ReaderWriterLock."},
 }
 
 // finder looks for CoreCLR in processes, and remembers which files hold it.
