@@ -26,6 +26,7 @@ if (process.argv.includes("--test")) {
     write: !check,
     entryPoints: [
       { in: "src/page/main.ts", out: "flame" }, { in: "src/page/flame.css", out: "flame" },
+      { in: "src/store/main.ts", out: "store" }, { in: "src/store/store.css", out: "store" },
       { in: "src/view/main.ts", out: "view" }, { in: "src/view/view.css", out: "view" },
     ],
     outdir: "dist",

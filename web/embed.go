@@ -24,3 +24,13 @@ var ViewJS string
 //
 //go:embed dist/view.css
 var ViewCSS string
+
+// StoreJS is the script of the page of a store.
+//
+//go:embed dist/store.js
+var StoreJS string
+
+// StoreCSS is the style of that page.
+//
+//go:embed dist/store.css
+var StoreCSS string

@@ -1,35 +1,36 @@
 package main
 
 import (
-	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/view"
 )
 
 // viewStore serves the page of a store.
 func viewStore(cmd *cobra.Command, from *storeFlags, flags *filterFlags, port int, open, threads, raw bool) error {
-	s, spec, err := from.opened(flags)
+	rest := *flags
+	asked := rest.words.From+rest.words.To != ""
+	s, err := from.open(&rest.words)
 	if err != nil {
 		return err
 	}
-	p, err := s.read(cmd.ErrOrStderr(), s.stored, profile.KeepSamples, nil)
+	spec, err := rest.spec()
 	if err != nil {
 		return err
 	}
-	f, err := spec.Choose(p)
-	if err != nil {
-		return filterFailure(s.name(s.stored), err)
+	if spec.Filters() || spec.Event() != "" || threads || raw {
+		return usage("the page of a store is filtered in the page: of the filters view --store takes --service, --from and --to")
 	}
-	r, err := view.Open(s.name(s.stored), p)
-	if err != nil {
-		return failed(fmt.Errorf("view %s: %w", from.dir, err))
-	}
-	server, err := newServer(port, r)
+	server, err := newServer(port)
 	if err != nil {
 		return failed(err)
 	}
-	return serve(cmd, server, open, rawPage(view.Address(p, f, threads), raw))
+	begin, end := s.from, s.to
+	if !asked {
+		begin, end = time.Time{}, time.Time{}
+	}
+	server.ServeStore(from.dir, s.Reader)
+	return serve(cmd, server, open, view.StoreAddress(from.only, begin, end))
 }

@@ -16,6 +16,9 @@ type Query struct {
 	Service  string    // exact name; "" is all
 	Keep     profile.Keep
 	Overflow profile.Overflow // of a Keep that packs samples; nil: none
+	// Every is how long samples of a thread in the same stack become one sample with the weight of
+	// all; 0: not at all. It makes long ranges small.
+	Every time.Duration
 }
 
 // Profile returns the samples of a range of time as one profile, whose times count from the
@@ -93,6 +96,7 @@ type answer struct {
 	path                        []uint32
 	lost                        uint32 // the Builder's frame of what is lost, plus 1
 	sums                        sumTable
+	bucket                      int64 // of sums: see bucketOf
 }
 
 // add adds a block.
@@ -108,6 +112,12 @@ func (a *answer) add(s *opened, k *block) error {
 		a.nodes[profile.RootNode] = profile.RootNode + 1
 	}
 	a.note(k)
+	if bucket := a.bucketOf(k.header.from); bucket != a.bucket {
+		if err := a.leave(); err != nil {
+			return err
+		}
+		a.bucket = bucket
+	}
 	kinds := make([]profile.Sample, len(k.kinds))
 	for i, kd := range k.kinds {
 		kinds[i] = profile.Sample{Event: a.event(&k.events[kd.event]), State: kd.state, End: kd.end, Flags: kd.flags}
@@ -120,7 +130,7 @@ func (a *answer) add(s *opened, k *block) error {
 	return k.each(a.wants, func(e *entry, times []uint32) {
 		smp := kinds[e.kind]
 		smp.Thread, smp.Node = e.thread, e.node
-		if a.q.Keep >= profile.KeepSums && !k.spanning[e.kind] {
+		if (a.q.Keep >= profile.KeepSums || a.q.Every > 0) && !k.spanning[e.kind] {
 			if weight, n := cut.part(e, times); n > 0 {
 				a.sums.add(&smp, weight, n)
 			}
@@ -170,10 +180,23 @@ func (a *answer) leave() error {
 	a.sums.each(func(s *profile.Sample, n uint64) {
 		smp := *s
 		smp.Thread, smp.Node = a.thread(s.Thread), a.node(s.Node)
+		if a.q.Every > 0 {
+			smp.Time = uint64(max(a.bucket*int64(a.q.Every)-a.first, 0))
+			a.b.Add(smp)
+			return
+		}
 		a.b.AddSum(smp, n)
 	})
 	a.sums = sumTable{}
 	return a.m.Check()
+}
+
+// bucketOf returns which of the times of Query.Every a block belongs to.
+func (a *answer) bucketOf(ns int64) int64 {
+	if a.q.Every <= 0 {
+		return 0
+	}
+	return ns / int64(a.q.Every)
 }
 
 // note takes over what a block says of all its samples.
@@ -207,6 +230,9 @@ func (a *answer) describe(p *profile.Profile) {
 	if a.covered > 0 {
 		p.Meta.Start = time.Unix(0, a.first)
 		p.Meta.Duration = time.Duration(a.last - a.first)
+	}
+	if a.q.Every > 0 {
+		p.Meta.Notes = append(p.Meta.Notes, fmt.Sprintf("the range is long: what a thread did in one stack in %v is one sample here, with the time of all", a.q.Every))
 	}
 	if gap := p.Meta.Duration - a.covered; gap > 2*time.Second {
 		p.Meta.Notes = append(p.Meta.Notes, fmt.Sprintf("of %v the store has %v: nothing was stored in the rest", p.Meta.Duration.Round(time.Second), a.covered.Round(time.Second)))

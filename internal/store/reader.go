@@ -74,11 +74,7 @@ func (r *Reader) Services(from, to time.Time) ([]ServiceUse, error) {
 	type use struct{ cpu, samples, others uint64 }
 	sums := map[string]*use{}
 	err := r.blocks(from, to, nil, func(s *opened, k *block) error {
-		cpu := make([]bool, len(k.kinds))
-		for i, kd := range k.kinds {
-			e := &k.events[kd.event]
-			cpu[i] = e.kind.CPUTime() && e.unit == unitNanoseconds
-		}
+		cpu := k.cpuKinds()
 		var last *use
 		thread := lostEntry
 		cut := newCut(k, from, to)

@@ -197,6 +197,27 @@ func TestServicesAndRanges(t *testing.T) {
 			t.Errorf("cut after %v: %+v and %+v are not %+v", middle, a, b, whole)
 		}
 	}
+	// As a strip, and with samples of a minute as one.
+	strip, err := r.Strip(begin, end, "", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cpu time.Duration
+	var samples uint64
+	for i := range strip.CPU {
+		cpu += strip.CPU[i]
+		samples += strip.Samples[i]
+	}
+	if cpu != whole.CPU || samples != whole.Samples || !strip.Stored[0] || strip.Stored[6] {
+		t.Errorf("the strip has %v in %d samples, want %+v; stored %v", cpu, samples, whole, strip.Stored)
+	}
+	p, err := r.Profile(Query{From: begin, To: end, Every: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, w := p.EventSamples()[0], p.EventWeights()[0]; w != uint64(whole.CPU) || n > whole.Samples || n == 0 {
+		t.Errorf("samples of a minute as one: %d with %d ns of %+v", n, w, whole)
+	}
 	if p, err := r.Profile(Query{From: begin, To: end, Service: "service of"}); err != nil || p.SampleCount() != 0 {
 		t.Errorf("part of a name: %d samples, %v", p.SampleCount(), err)
 	}

@@ -55,6 +55,7 @@ type Server struct {
 	files      [2]*file     // two that are only shown together
 	http       *http.Server
 	clients    clients
+	history    *history // of a store; nil: none
 	listener   net.Listener
 
 	opening sync.Mutex // held while one of files is read
@@ -141,12 +142,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		return
 	}
+	if path == "" && !strings.HasSuffix(req.URL.Path, "/") {
+		http.Redirect(w, req, "/"+s.token+"/", http.StatusMovedPermanently)
+		return
+	}
+	if s.history != nil {
+		s.history.serve(w, req, path)
+		return
+	}
+	s.route(w, req, path)
+}
+
+// route answers a request for what is below the page's address.
+func (s *Server) route(w http.ResponseWriter, req *http.Request, path string) {
 	switch path {
 	case "":
-		if !strings.HasSuffix(req.URL.Path, "/") {
-			http.Redirect(w, req, "/"+s.token+"/", http.StatusMovedPermanently)
-			return
-		}
 		send(w, "text/html; charset=utf-8", []byte(page))
 	case "view.js":
 		send(w, "text/javascript; charset=utf-8", []byte(web.ViewJS))
