@@ -67,6 +67,7 @@ scripts/get-jdks.sh || fail "some JDKs are missing: their tests will say so"
 [ "$(uname -m)" != x86_64 ] || scripts/get-wine.sh jvm || fail "Wine is missing: its tests will say so"
 scripts/get-apps.sh tomcat jetty || fail "some servers are missing: their tests will say so"
 scripts/get-dotnet.sh || fail "the .NET runtimes are missing: their tests will say so"
+scripts/get-servers.sh || fail "the servers that tests push profiles to could not be built: their tests will say so"
 scripts/get-apps.sh image25 image23 || fail "some native images are missing: their tests will say so"
 if [ "${1:-}" = bench ]; then scripts/get-apps.sh || fail "some programs are missing: the bench will say so"; fi
 exit $failed

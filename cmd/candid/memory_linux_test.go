@@ -115,7 +115,7 @@ func TestSinglesInBoundedMemory(t *testing.T) {
 	}
 	writeRecording(t, short, samples)
 	writeRecording(t, long, 10*samples)
-	for _, name := range []string{"jfr", "speedscope", "firefox", "otlp"} {
+	for _, name := range []string{"jfr", "speedscope", "firefox"} {
 		out := "/dev/null"
 		if name == "jfr" {
 			out = filepath.Join(dir, "out.jfr") // written elsewhere it would keep a chunk in memory

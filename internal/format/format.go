@@ -68,7 +68,7 @@ var entries = []entry{
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
 	{"firefox", []string{".firefox.json"}, "the Firefox Profiler, profiler.firefox.com: threads over time", false, profile.KeepTracks,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return firefox.Write(w, p) }},
-	{"otlp", []string{".otlp"}, "OpenTelemetry's collectors (ProfilesData, v1development)", false, profile.KeepTracks,
+	{"otlp", []string{".otlp"}, "OpenTelemetry's collectors (ProfilesData, v1development)", false, profile.KeepSums,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return otlp.Write(w, p) }},
 	{name: "perf.data", extensions: []string{".data"}, about: "what perf record writes; names come from files of this machine", reads: true},
 	{name: "perf script", about: "what perf script prints", reads: true},

@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"errors"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -124,4 +126,33 @@ func TestWithin(t *testing.T) {
 			t.Errorf("of %d ns until %d, %d lie between %d and %d, want %d", c.weight, c.time, got, c.from, c.to, c.want)
 		}
 	}
+}
+
+// disk is an Overflow in memory that accepts a limited number of bytes, and may become unreadable.
+type disk struct {
+	b      []byte
+	most   int
+	broken bool
+}
+
+var errFull, errBroken = errors.New("full"), errors.New("broken")
+
+func (d *disk) WriteAt(p []byte, off int64) (int, error) {
+	if int(off)+len(p) > d.most {
+		return 0, errFull
+	}
+	if n := int(off) + len(p) - len(d.b); n > 0 {
+		d.b = append(d.b, make([]byte, n)...)
+	}
+	return copy(d.b[off:], p), nil
+}
+
+func (d *disk) ReadAt(p []byte, off int64) (int, error) {
+	switch {
+	case d.broken:
+		return 0, errBroken
+	case int(off) >= len(d.b):
+		return 0, io.EOF
+	}
+	return copy(p, d.b[off:]), nil
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -26,19 +25,10 @@ const (
 	attrService  = "service.name"
 )
 
-// promName returns a label's name as Prometheus and everything derived from it writes names: letters,
-// digits and underscores. Names that begin with two underscores are reserved.
+// promName returns a label's name as Pyroscope and Parca take it.
 func promName(s string) string {
-	b := []byte(strings.TrimLeft(s, "_"))
-	for i, c := range b {
-		if c >= utf8.RuneSelf || !(c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9') {
-			b[i] = '_'
-		}
-	}
-	if len(b) == 0 || b[0] >= '0' && b[0] <= '9' {
-		b = append([]byte{'_'}, b...)
-	}
-	return string(b[:min(len(b), maxLabelName)])
+	s = profile.PlainName(s)
+	return s[:min(len(s), maxLabelName)]
 }
 
 // cut returns a valid string of at most so many bytes.
@@ -61,7 +51,7 @@ func (s *series) labels() []label {
 	var list []label
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		value := cut(strings.TrimSpace(all[name]), maxLabelValue)
-		if prom := promName(name); value == "" || prom == labelService || prom == "name__" {
+		if prom := promName(name); value == "" || prom == labelService || prom == profile.PlainName(labelProfile) {
 			continue
 		}
 		list = append(list, label{cut(name, maxLabelName), value})
@@ -71,7 +61,7 @@ func (s *series) labels() []label {
 
 // promLabels returns the labels of a series as Pyroscope and Parca take them, sorted.
 func (s *series) promLabels() []label {
-	name, _ := typeOf(s.event)
+	name, _ := s.event.TypeName()
 	list := []label{{labelProfile, name}, {labelService, cut(s.service, maxLabelValue)}}
 	for _, l := range s.labels() {
 		l.name = promName(l.name)
@@ -81,32 +71,4 @@ func (s *series) promLabels() []label {
 	}
 	slices.SortFunc(list, func(a, b label) int { return strings.Compare(a.name, b.name) })
 	return list
-}
-
-// typeOf returns what profiles of an event are called (process_cpu), and what their values are called
-// (cpu): the names of Go's and async-profiler's profiles, for which the servers have views. Their
-// characters are those that servers accept.
-func typeOf(e profile.Event) (name, value string) {
-	switch e.Kind {
-	case profile.EventCPU, profile.EventCPUPart:
-		return "process_cpu", "cpu"
-	case profile.EventWall:
-		return "wall", "wall"
-	case profile.EventOffCPU:
-		return "off_cpu", "off_cpu"
-	case profile.EventAlloc:
-		if e.Unit == "bytes" {
-			return "memory", "alloc_space"
-		}
-	case profile.EventLive:
-		if e.Unit == "bytes" {
-			return "memory", "inuse_space"
-		}
-	case profile.EventLock:
-		if e.Unit == "nanoseconds" {
-			return "mutex", "delay"
-		}
-	}
-	other := cut(promName(e.Name), 64)
-	return other, other
 }

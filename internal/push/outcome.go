@@ -38,7 +38,7 @@ func (c *client) judge(reply *http.Response, message []byte, readErr error) outc
 	if reply.StatusCode != http.StatusOK {
 		return judgeStatus(reply, message)
 	}
-	if got, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type")); got != c.protocol.replyType {
+	if got, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type")); got != c.protocol.replyType && got != c.protocol.replyType+"+proto" {
 		return outcome{verdict: ambiguous, reason: "reply", err: fmt.Errorf("the reply is %s and not %s, as that of a %s server", oneLine(reply.Header.Get("Content-Type")), c.protocol.replyType, c.protocol.name)}
 	}
 	if c.protocol.grpc {

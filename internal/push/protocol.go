@@ -30,6 +30,22 @@ var protocols = []protocol{
 		contentType: "application/proto", replyType: "application/proto",
 		oldest: time.Hour, encode: encodePyroscope,
 	},
+	{
+		name: "otlp", path: "/v1development/profiles", gzip: true,
+		contentType: "application/x-protobuf", replyType: "application/x-protobuf",
+		encode: encodeOTLP, accepted: acceptedOTLP,
+	},
+	{
+		name: "otlp-grpc", path: "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export", grpc: true, gzip: true,
+		contentType: "application/grpc+proto", replyType: "application/grpc",
+		encode: encodeOTLP, accepted: acceptedOTLP,
+	},
+	{
+		// The profile is compressed, not the message: not every build of Parca's library has gzip.
+		name: "parca", path: "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", grpc: true,
+		contentType: "application/grpc+proto", replyType: "application/grpc",
+		encode: encodeParca,
+	},
 }
 
 func protocolOf(name string) *protocol {

@@ -294,7 +294,7 @@ func (s *series) messages(p *protocol, probability float64) ([]message, error) {
 	slices.SortFunc(list, func(a, b pprof.Sum) int { return int(a.Node) - int(b.Node) })
 	scale(list, probability)
 	whole := *s.b.Profile()
-	_, value := typeOf(s.event)
+	_, value := s.event.TypeName()
 	e := s.event
 	e.Name = value
 	whole.Events = []profile.Event{e}

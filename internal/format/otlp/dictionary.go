@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bufio"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -83,6 +84,21 @@ func packed(list []uint64) protobuf.Message {
 		m = protowire.AppendVarint(m, v)
 	}
 	return m
+}
+
+// write writes the dictionary.
+func (d *dictionary) write(out *bufio.Writer) {
+	size := 0
+	tables := d.parts()
+	for _, t := range tables {
+		size += len(t)
+	}
+	var head protobuf.Message
+	head.Head(dataDictionary, size)
+	out.Write(head)
+	for _, t := range tables {
+		out.Write(t)
+	}
 }
 
 // parts returns the dictionary's tables in the form in which they are written.

@@ -60,7 +60,7 @@ func (w *writer) frameAttributes(f profile.Frame) []uint64 {
 	if typ := frameType(f.Kind); typ != "" {
 		list = append(list, w.d.attribute(attrFrameType, typ, 0))
 	}
-	if f.Kind != walk.KindUnknown {
+	if f.Kind != walk.KindUnknown && !w.bare {
 		list = append(list, w.d.attribute(attrFrameKind, profile.KindName(f.Kind), 0))
 	}
 	switch f.Prov {

@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,9 +61,19 @@ func attributes(d *profiles.ProfilesDictionary, list []int32) string {
 	return strings.Join(out, ",")
 }
 
-// theirs returns the samples of a file, one for each value.
-func theirs(data *profiles.ProfilesData) []string {
+// lines returns sums as lines.
+func lines(sums map[string]int64) []string {
 	var out []string
+	for what, sum := range sums {
+		out = append(out, fmt.Sprintf("%s: %d", what, sum))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// theirs returns the sums of a file.
+func theirs(data *profiles.ProfilesData) []string {
+	sums := map[string]int64{}
 	d := data.Dictionary
 	for _, rp := range data.ResourceProfiles {
 		pid := ""
@@ -89,25 +98,20 @@ func theirs(data *profiles.ProfilesData) []string {
 						}
 						stack += fmt.Sprintf(" at %#x of %q (%s)", loc.Address, d.StringTable[d.MappingTable[loc.MappingIndex].FilenameStrindex], attributes(d, loc.AttributeIndices))
 					}
-					for i, v := range s.Values {
-						at := uint64(0)
-						if len(s.TimestampsUnixNano) > 0 {
-							at = s.TimestampsUnixNano[i]
-						}
-						out = append(out, fmt.Sprintf("%s/%s %d pid=%s %s %d%s", d.StringTable[p.SampleType.TypeStrindex], d.StringTable[p.SampleType.UnitStrindex],
-							at, pid, attributes(d, s.AttributeIndices), v, stack))
+					for _, v := range s.Values {
+						sums[fmt.Sprintf("%s %s/%s pid=%s %s%s", sp.Scope.Name, d.StringTable[p.SampleType.TypeStrindex], d.StringTable[p.SampleType.UnitStrindex],
+							pid, attributes(d, s.AttributeIndices), stack)] += v
 					}
 				}
 			}
 		}
 	}
-	slices.Sort(out)
-	return out
+	return lines(sums)
 }
 
-// ours returns the samples of a profile in the same form.
+// ours returns the sums of a profile in the same form.
 func ours(p *profile.Profile) []string {
-	var out []string
+	sums := map[string]int64{}
 	for _, s := range p.Samples {
 		t := p.Threads[s.Thread]
 		attrs := []string{fmt.Sprintf("thread.id=%d", t.TID), "thread.name=" + t.Name}
@@ -163,15 +167,18 @@ func ours(p *profile.Profile) []string {
 			}
 			stack += fmt.Sprintf(" at %#x of %q (%s)", addr, fn.Module, frame)
 		}
-		at := uint64(0)
-		if !p.Meta.Start.IsZero() {
-			at = uint64(p.Meta.Start.UnixNano()) + s.Time
-		}
 		e := p.Events[s.Event]
-		out = append(out, fmt.Sprintf("%s/%s %d pid=%d %s %d%s", e.Name, e.Unit, at, t.PID, strings.Join(attrs, ","), s.Weight, stack))
+		name, value := e.TypeName()
+		pid, thread := fmt.Sprint(t.PID), strings.Join(attrs, ",")
+		if t.PID == 0 {
+			pid = ""
+		}
+		if t.Name == "" { // a thread without a name has no attribute for it
+			thread = strings.Replace(thread, ",thread.name=", "", 1)
+		}
+		sums[fmt.Sprintf("%s %s/%s pid=%s %s%s", name, value, e.Unit, pid, thread, stack)] += int64(s.Weight)
 	}
-	slices.Sort(out)
-	return out
+	return lines(sums)
 }
 
 // several returns a profile of two processes and two events, in all states.
@@ -203,8 +210,8 @@ func several() *profile.Profile {
 	return p
 }
 
-// TestDecodedByOpenTelemetry: every sample that was written is in the file, with its time, weight,
-// stack, thread and everything else known of it.
+// TestDecodedByOpenTelemetry: the file has the sum of all samples that are the same but for their time
+// and weight, with their stack, thread and everything else known of them.
 func TestDecodedByOpenTelemetry(t *testing.T) {
 	java := profiletest.Java()
 	java.Meta.Start = time.Unix(1700000000, 0)
@@ -212,18 +219,12 @@ func TestDecodedByOpenTelemetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := written(t, p)
 			got, want := theirs(decoded(t, b)), ours(p)
-			want = slices.Clone(want)
-			for i := range want { // a thread without a name has no attribute for it
-				want[i] = strings.Replace(want[i], ",thread.name= ", " ", 1)
-				want[i] = strings.Replace(want[i], "pid=0", "pid=", 1)
-			}
-			slices.Sort(want)
 			if len(got) != len(want) {
-				t.Fatalf("%d samples, want %d", len(got), len(want))
+				t.Fatalf("%d sums, want %d", len(got), len(want))
 			}
 			for i := range got {
 				if got[i] != want[i] {
-					t.Fatalf("sample %d:\n got %s\nwant %s", i, got[i], want[i])
+					t.Fatalf("sum %d:\n got %s\nwant %s", i, got[i], want[i])
 				}
 			}
 			if !Is(b) {
@@ -263,14 +264,13 @@ func TestRules(t *testing.T) {
 					t.Errorf("two samples are the same: %s", id)
 				}
 				seen[id] = true
-				if len(s.Values) == 0 || len(s.Values) != len(s.TimestampsUnixNano) {
+				// With several values Pyroscope refuses the file, and with times Parca takes each for a sample.
+				if len(s.Values) != 1 || len(s.TimestampsUnixNano) != 0 {
 					t.Errorf("%d values at %d times", len(s.Values), len(s.TimestampsUnixNano))
 				}
-				for _, at := range s.TimestampsUnixNano {
-					if at < p.TimeUnixNano || at >= p.TimeUnixNano+p.DurationNano {
-						t.Errorf("a sample at %d of a profile from %d, %d long", at, p.TimeUnixNano, p.DurationNano)
-					}
-				}
+			}
+			if p.TimeUnixNano != uint64(several().Meta.Start.UnixNano()) || p.DurationNano == 0 {
+				t.Errorf("a profile from %d, %d long", p.TimeUnixNano, p.DurationNano)
 			}
 		}
 	}
@@ -280,35 +280,48 @@ func TestRules(t *testing.T) {
 		attrs = append(attrs, kv.Key+"="+text(kv.Value))
 	}
 	want := []string{"service.name=unknown_service:one", "host.name=box", "process.pid=1", "process.command_line=/usr/bin/one -x"}
-	if !slices.Equal(attrs, want) || first.ScopeProfiles[0].Scope.Name != "candid" || first.ScopeProfiles[0].Scope.Version != "1.0" {
+	if !slices.Equal(attrs, want) || first.ScopeProfiles[0].Scope.Name != "process_cpu" || first.ScopeProfiles[0].Scope.Version != "1.0" {
 		t.Errorf("%q, scope %v", attrs, first.ScopeProfiles[0].Scope)
 	}
 }
 
-// TestWithoutTimes: if it is not known when the recording began, samples are summed up instead of
-// getting times in 1970.
+// TestWithoutTimes: if it is not known when the recording began, the profile is not from 1970.
 func TestWithoutTimes(t *testing.T) {
 	p := several()
 	p.Meta.Start = time.Time{}
-	sums := map[uint16]int64{}
-	for _, s := range p.Samples {
-		sums[s.Event] += int64(s.Weight)
-	}
 	for _, rp := range decoded(t, written(t, p)).ResourceProfiles {
-		for _, pr := range rp.ScopeProfiles[0].Profiles {
-			for _, s := range pr.Samples {
-				if len(s.Values) != 1 || len(s.TimestampsUnixNano) != 0 {
-					t.Fatalf("%v", s)
+		for _, sp := range rp.ScopeProfiles {
+			for _, pr := range sp.Profiles {
+				if pr.TimeUnixNano != 0 {
+					t.Error("it has a time")
 				}
-				sums[uint16(cmp.Compare(pr.Period, 10)&1)] -= s.Values[0]
-			}
-			if pr.TimeUnixNano != 0 {
-				t.Error("it has a time")
 			}
 		}
 	}
-	if sums[0] != 0 || sums[1] != 0 {
-		t.Errorf("missing: %v", sums)
+}
+
+// TestSums: what is sent to a server has the sums that it is given, and no attributes of samples.
+func TestSums(t *testing.T) {
+	p := several()
+	var sums []Sum
+	want := int64(0)
+	for node := range p.Nodes {
+		sums = append(sums, Sum{Node: uint32(node), Weight: uint64(node) << 40})
+		want += int64(node) << 40
+	}
+	data := decoded(t, Sums(p, []Attribute{{"service.name", "shop"}, {"env", ""}}, sums))
+	if len(data.ResourceProfiles) != 1 || len(data.ResourceProfiles[0].Resource.Attributes) != 1 {
+		t.Fatalf("%v", data.ResourceProfiles)
+	}
+	got := int64(0)
+	for _, s := range data.ResourceProfiles[0].ScopeProfiles[0].Profiles[0].Samples {
+		got += s.Values[0]
+		if len(s.AttributeIndices) > 0 || len(s.Values) != 1 {
+			t.Errorf("%v", s)
+		}
+	}
+	if got != want {
+		t.Errorf("%d in all, want %d", got, want)
 	}
 }
 

@@ -1,6 +1,8 @@
 // Package otlp writes profiles in OpenTelemetry's format: a ProfilesData message of the profiles
 // signal, which is in development, so that receivers accept the versions that they were made for.
-// Samples keep their times if it is known when the recording began, otherwise they are summed up.
+// Samples are summed up. The schema would permit a value and a time for each sample, but receivers do
+// not: Pyroscope refuses samples with several values, and times without values are for samples that all
+// weigh the same.
 package otlp
 
 import (
@@ -8,7 +10,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math/bits"
 	"path"
 	"slices"
 	"strings"
@@ -37,31 +38,59 @@ func Is(head []byte) bool {
 // Write writes p, which must have passed Check or come from a Builder. The output depends only on
 // p.
 func Write(w io.Writer, p *profile.Profile) error {
-	wr := &writer{p: p, d: newDictionary(), chains: locations.New(p), functions: make([]uint64, len(p.Funcs)), stacks: map[uint32]uint64{},
-		attributes: map[locations.Group]protobuf.Message{}}
-	wr.places = make([]uint64, wr.chains.Len())
-	groups := wr.groups()
-	wr.last = p.Latest()
-	wr.timed = wr.last > 0 && !p.Meta.Start.IsZero()
-	list := wr.resources(groups.List())
+	wr := newWriter(p)
 	out := bufio.NewWriterSize(w, 64<<10)
 	// A bufio.Writer keeps its first error for Flush.
-	wr.write(out, list, groups)
-	size := 0
-	tables := wr.d.parts()
-	for _, t := range tables {
-		size += len(t)
+	for _, r := range wr.samples() {
+		var own protobuf.Message
+		own.Bytes(resourceProfilesResource, wr.resource(r.pid))
+		for _, part := range r.parts {
+			own.Bytes(resourceProfilesScope, wr.scope(part.event, part.samples))
+		}
+		var head protobuf.Message
+		head.Head(dataResourceProfiles, len(own))
+		out.Write(head)
+		out.Write(own)
 	}
-	var head protobuf.Message
-	head.Head(dataDictionary, size)
-	out.Write(head)
-	for _, t := range tables {
-		out.Write(t)
-	}
+	wr.d.write(out)
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write otlp: %w", err)
 	}
 	return nil
+}
+
+// Attribute is an attribute of a resource.
+type Attribute struct{ Key, Value string }
+
+// Sum is the weight of all samples of a stack.
+type Sum struct {
+	Node   uint32
+	Weight uint64
+}
+
+// Sums returns a message of one resource with sums of p's first event over p's stacks, and nothing of
+// p's own samples: what is sent to a server, as an ExportProfilesServiceRequest, which has the fields of
+// a ProfilesData message.
+func Sums(p *profile.Profile, resource []Attribute, sums []Sum) []byte {
+	wr := newWriter(p)
+	wr.bare = true
+	var of, samples, own, request protobuf.Message
+	for _, a := range resource {
+		attribute(&of, a.Key, a.Value, 0)
+	}
+	for _, s := range sums {
+		if s.Weight > 0 {
+			wr.sample(&samples, s.Node, nil, s.Weight)
+		}
+	}
+	own.Bytes(resourceProfilesResource, of)
+	own.Bytes(resourceProfilesScope, wr.scope(0, samples))
+	request.Bytes(dataResourceProfiles, own)
+	var b strings.Builder
+	out := bufio.NewWriter(&b)
+	wr.d.write(out)
+	_ = out.Flush() // to memory
+	return append(request, b.String()...)
 }
 
 type writer struct {
@@ -71,92 +100,75 @@ type writer struct {
 	places    []uint64          // locations by chain, 0: not written
 	functions []uint64          // by index into Funcs, 0: not written
 	stacks    map[uint32]uint64 // by node
-	last      uint64            // the time of the last sample
-	timed     bool
 	list      []uint64
-	sample    protobuf.Message
+	one       protobuf.Message
+	bare      bool // Sums
 	// attributes are those of samples, by everything that is written of them beside their stack.
 	attributes map[locations.Group]protobuf.Message
 }
 
+func newWriter(p *profile.Profile) *writer {
+	w := &writer{p: p, d: newDictionary(), chains: locations.New(p), functions: make([]uint64, len(p.Funcs)), stacks: map[uint32]uint64{},
+		attributes: map[locations.Group]protobuf.Message{}}
+	w.places = make([]uint64, w.chains.Len())
+	return w
+}
+
 // part is what becomes a Profile: a process's samples of an event.
 type part struct {
+	event   uint16
+	samples protobuf.Message
+}
+
+// resource is what becomes a ResourceProfiles: the parts of a process.
+type resource struct {
 	pid   int
-	event uint16
+	n     uint64 // samples
+	parts []*part
 }
 
-// piece is a part of the file: bytes, followed by a Profile's samples, of so many groups, which are
-// made when they are written: all at once they would take more memory than everything else.
-type piece struct {
-	b      protobuf.Message
-	groups int
-}
-
-// part returns the part to which a group belongs.
-func (w *writer) part(of *profile.Group) part { return part{w.p.Threads[of.Thread].PID, of.Event} }
-
-// groups groups the samples: those of the process with most of them first, because viewers show
-// that one.
-func (w *writer) groups() *profile.Groups {
-	groups := profile.GroupsOf(w.p, uvarintLen)
-	counts := map[int]int{}
-	for _, of := range groups.List() {
-		counts[w.part(&of).pid] += of.Samples
-	}
-	groups.Sort(func(a, b *profile.Group) int {
-		if x, y := w.part(a), w.part(b); x != y {
-			return cmp.Or(cmp.Compare(counts[y.pid], counts[x.pid]), cmp.Compare(x.pid, y.pid), cmp.Compare(x.event, y.event))
+// samples returns the samples, encoded: those of the process with most of them first, because viewers
+// show that one.
+func (w *writer) samples() []*resource {
+	var list []*resource
+	byPID := map[int]*resource{}
+	for g, c := range locations.Sums(w.p) {
+		pid := w.p.Threads[g.Thread].PID
+		r := byPID[pid]
+		if r == nil {
+			r = &resource{pid: pid}
+			byPID[pid] = r
+			list = append(list, r)
 		}
-		return locations.GroupOf(&a.Sample).Compare(locations.GroupOf(&b.Sample))
-	})
-	return groups
+		i := slices.IndexFunc(r.parts, func(p *part) bool { return p.event == g.Event })
+		if i < 0 {
+			i = len(r.parts)
+			r.parts = append(r.parts, &part{event: g.Event})
+		}
+		r.n += c.Samples
+		w.sample(&r.parts[i].samples, w.p.BeforeSkid(g.Node), w.sampleAttributes(g), c.Weight)
+	}
+	for _, r := range list {
+		slices.SortFunc(r.parts, func(a, b *part) int { return cmp.Compare(a.event, b.event) })
+	}
+	slices.SortFunc(list, func(a, b *resource) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.pid, b.pid)) })
+	return list
 }
 
-// resources makes the ResourceProfiles: one for each process.
-func (w *writer) resources(list []profile.Group) []piece {
-	var out []piece
-	for len(list) > 0 {
-		pid := w.part(&list[0]).pid
-		var own, scope protobuf.Message
-		own.Text(scopeName, "candid")
-		own.Text(scopeVersion, strings.ToValidUTF8(w.p.Meta.Version, "\uFFFD"))
-		scope.Bytes(scopeProfilesScope, own)
-		var profiles []piece
-		size := len(scope)
-		for len(list) > 0 && w.part(&list[0]).pid == pid {
-			of, n := w.part(&list[0]), 1
-			for n < len(list) && w.part(&list[n]) == of {
-				n++
-			}
-			before, behind, samples := w.profile(of, list[:n])
-			var head protobuf.Message
-			head.Head(scopeProfilesProfiles, len(before)+samples+len(behind))
-			profiles = append(profiles, piece{append(head, before...), n}, piece{b: behind})
-			size += len(head) + len(before) + samples + len(behind)
-			list = list[n:]
-		}
-		var m, rp, head protobuf.Message
-		rp.Bytes(resourceProfilesResource, w.resource(pid))
-		rp.Head(resourceProfilesScope, size)
-		head.Head(dataResourceProfiles, len(rp)+size)
-		m = append(append(append(m, head...), rp...), scope...)
-		out = append(append(out, piece{b: m}), profiles...)
+// attribute adds an attribute to a resource, unless it is empty.
+func attribute(m *protobuf.Message, key, text string, number int64) {
+	if text == "" && number == 0 {
+		return
 	}
-	return out
+	var kv protobuf.Message
+	kv.Text(keyValueKey, key)
+	kv.Bytes(keyValueValue, value(text, number))
+	m.Bytes(resourceAttributes, kv)
 }
 
 // resource returns a Resource that describes a process.
 func (w *writer) resource(pid int) protobuf.Message {
 	var m protobuf.Message
-	add := func(key, text string, number int64) {
-		if text == "" && number == 0 {
-			return
-		}
-		var kv protobuf.Message
-		kv.Text(keyValueKey, key)
-		kv.Bytes(keyValueValue, value(text, number))
-		m.Bytes(resourceAttributes, kv)
-	}
 	command, runtime := "", ""
 	for _, p := range w.p.Processes {
 		if p.PID == pid {
@@ -165,110 +177,56 @@ func (w *writer) resource(pid int) protobuf.Message {
 	}
 	if program, _, _ := strings.Cut(command, " "); program != "" {
 		// OpenTelemetry's default name for services without one.
-		add(attrService, "unknown_service:"+path.Base(program), 0)
+		attribute(&m, attrService, "unknown_service:"+path.Base(program), 0)
 	}
-	add(attrHost, w.p.Meta.Host, 0)
-	add(attrPID, "", int64(pid))
-	add(attrCommand, command, 0)
-	add(attrRuntime, runtime, 0)
+	attribute(&m, attrHost, w.p.Meta.Host, 0)
+	attribute(&m, attrPID, "", int64(pid))
+	attribute(&m, attrCommand, command, 0)
+	attribute(&m, attrRuntime, runtime, 0)
 	return m
 }
 
-func (w *writer) valueType(e profile.Event) protobuf.Message {
-	var m protobuf.Message
-	m.Uint(valueTypeType, w.d.str(e.Name))
-	m.Uint(valueTypeUnit, w.d.str(e.Unit))
-	return m
-}
-
-// profile makes the Profile of one event of one process: what comes before and after its samples,
-// and how many bytes the samples take.
-func (w *writer) profile(of part, list []profile.Group) (before, behind protobuf.Message, samples int) {
-	e := w.p.Events[of.event]
-	before.Bytes(profileSampleType, w.valueType(e))
-	var sample protobuf.Message
-	for i := range list {
-		sample = w.head(sample[:0], &list[i])
-		samples += len(sample) + w.size(&list[i])
-	}
-	m := &behind
+// scope returns a ScopeProfiles of one Profile. Its scope has the name of the type of the profile:
+// Parca takes it for that.
+func (w *writer) scope(event uint16, samples protobuf.Message) protobuf.Message {
+	e := &w.p.Events[event]
+	name, valueName := e.TypeName()
+	typ := w.valueType(valueName, e.Unit)
+	var own, p, m protobuf.Message
+	own.Text(scopeName, name)
+	own.Text(scopeVersion, strings.ToValidUTF8(w.p.Meta.Version, "\uFFFD"))
+	p.Bytes(profileSampleType, typ)
+	p = append(p, samples...)
 	if start := w.p.Meta.Start; !start.IsZero() {
-		m.Fixed64(profileTime, uint64(start.UnixNano()))
+		p.Fixed64(profileTime, uint64(start.UnixNano()))
 	}
-	// Times of samples lie before the end.
-	m.Uint(profileDuration, max(uint64(max(w.p.Meta.Duration, 0)), w.last+1))
-	m.Bytes(profilePeriodType, w.valueType(e))
-	m.Uint(profilePeriod, e.Period)
+	p.Uint(profileDuration, max(uint64(max(w.p.Meta.Duration, 0)), 1))
+	p.Bytes(profilePeriodType, typ)
+	p.Uint(profilePeriod, e.Period)
 	if lost := w.p.Losses.Lost; lost > 0 {
-		m.Bytes(profileAttributes, packed([]uint64{w.d.attribute(attrLost, "", int64(min(lost, 1<<62)))}))
+		p.Bytes(profileAttributes, packed([]uint64{w.d.attribute(attrLost, "", int64(min(lost, 1<<62)))}))
 	}
-	return before, behind, samples
+	m.Bytes(scopeProfilesScope, own)
+	m.Bytes(scopeProfilesProfiles, p)
+	return m
 }
 
-// head appends the Sample of a group, up to the samples' weights.
-func (w *writer) head(m protobuf.Message, of *profile.Group) protobuf.Message {
-	w.sample = w.sample[:0]
-	w.sample.Uint(sampleStack, w.stack(w.p.BeforeSkid(of.Node)))
-	w.sample.Bytes(sampleAttributes, w.sampleAttributes(locations.GroupOf(&of.Sample)))
-	w.sample.Head(sampleValues, w.values(of))
-	m.Head(profileSamples, len(w.sample)+w.size(of))
-	return append(m, w.sample...)
-}
-
-// values returns how many bytes the weights of a group's samples take, or their sum does.
-func (w *writer) values(of *profile.Group) int {
-	if w.timed {
-		return of.Size
-	}
-	return uvarintLen(of.Weight)
-}
-
-// size returns how many bytes of a group's Sample follow its head.
-func (w *writer) size(of *profile.Group) int {
-	if !w.timed {
-		return w.values(of)
-	}
-	var stamps protobuf.Message
-	stamps.Head(sampleTimestamps, 8*of.Samples)
-	return w.values(of) + len(stamps) + 8*of.Samples
-}
-
-func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
-
-// write writes the pieces, and between them the samples of groups.
-func (w *writer) write(out *bufio.Writer, list []piece, groups *profile.Groups) {
-	left := 0
-	next := func() {
-		for left == 0 && len(list) > 0 {
-			out.Write(list[0].b)
-			left, list = list[0].groups, list[1:]
-		}
-	}
-	next()
+func (w *writer) valueType(name, unit string) protobuf.Message {
 	var m protobuf.Message
-	sample := func(of *profile.Group) {
-		m = w.head(m[:0], of)
-		out.Write(m)
-		left--
+	m.Uint(valueTypeType, w.d.str(name))
+	m.Uint(valueTypeUnit, w.d.str(unit))
+	return m
+}
+
+// sample adds a Sample with one value.
+func (w *writer) sample(m *protobuf.Message, node uint32, attributes protobuf.Message, weight uint64) {
+	w.one = w.one[:0]
+	w.one.Uint(sampleStack, w.stack(node))
+	if len(attributes) > 0 {
+		w.one.Bytes(sampleAttributes, attributes)
 	}
-	if !w.timed {
-		for _, of := range groups.List() {
-			sample(&of)
-			out.Write(protowire.AppendVarint(out.AvailableBuffer(), of.Weight))
-			next()
-		}
-		return
-	}
-	start := uint64(w.p.Meta.Start.UnixNano())
-	groups.Each(func(of *profile.Group, each func(func(time, weight uint64))) {
-		sample(of)
-		each(func(_, weight uint64) { out.Write(protowire.AppendVarint(out.AvailableBuffer(), weight)) })
-		m = m[:0]
-		m.Head(sampleTimestamps, 8*of.Samples)
-		out.Write(m)
-		each(func(time, _ uint64) { out.Write(protowire.AppendFixed64(out.AvailableBuffer(), start+time)) })
-		next()
-	})
+	w.one.Bytes(sampleValues, protowire.AppendVarint(nil, weight))
+	m.Bytes(profileSamples, w.one)
 }
 
 // sampleAttributes returns the thread, what it was doing, how certain the stack is, and where the
