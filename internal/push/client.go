@@ -2,7 +2,6 @@ package push
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -36,9 +34,6 @@ type client struct {
 	timeout   time.Duration
 }
 
-// dialer opens a connection.
-type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-
 func newClient(c *Config, dial dialer) (*client, error) {
 	u, err := c.url()
 	if err != nil {
@@ -54,7 +49,7 @@ func newClient(c *Config, dial dialer) (*client, error) {
 	}
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dial,
+		DialContext:           dial.watched,
 		TLSClientConfig:       config,
 		TLSHandshakeTimeout:   10 * time.Second,
 		MaxConnsPerHost:       workers,
@@ -189,15 +184,15 @@ func basic(user, password string) string {
 func (c *client) send(ctx context.Context, body []byte, sending func()) outcome {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	var complete atomic.Bool // the server may have all of it
+	var written delivery
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		// It comes again if net/http itself repeats the request, because it is certain that the server did
 		// not take it.
-		GotConn: func(httptrace.GotConnInfo) {
-			complete.Store(false)
+		GotConn: func(i httptrace.GotConnInfo) {
+			written.begin(i.Conn, c.protocol.grpc)
 			sending()
 		},
-		WroteRequest: func(i httptrace.WroteRequestInfo) { complete.Store(i.Err == nil) },
+		WroteRequest: func(i httptrace.WroteRequestInfo) { written.passed.Store(i.Err == nil) },
 	})
 	if c.protocol.grpc {
 		body = frame(body, c.protocol.gzip)
@@ -216,7 +211,7 @@ func (c *client) send(ctx context.Context, body []byte, sending func()) outcome 
 	// RoundTrip follows no redirects: they would lead profiles and tokens elsewhere.
 	reply, err := c.transport.RoundTrip(r)
 	if err != nil {
-		if complete.Load() {
+		if written.complete() && !refusedByTLS(err) {
 			return outcome{verdict: ambiguous, reason: reasonOf(err, "no-reply"), err: fmt.Errorf("everything was sent, but there was no reply: %w", c.explain(err))}
 		}
 		return outcome{verdict: retry, reason: reasonOf(err, "connection"), err: c.explain(err)}
@@ -255,7 +250,7 @@ func reasonOf(err error, other string) string {
 		slow net.Error
 	)
 	switch {
-	case errors.As(err, &cert):
+	case errors.As(err, &cert) || refusedByTLS(err):
 		return "tls"
 	case errors.As(err, &dns):
 		return "dns"
@@ -265,15 +260,4 @@ func reasonOf(err error, other string) string {
 		return "timeout"
 	}
 	return other
-}
-
-// compress compresses a message.
-func compress(b []byte) ([]byte, error) {
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	if _, err := z.Write(b); err != nil {
-		return nil, err
-	}
-	err := z.Close()
-	return out.Bytes(), err
 }
