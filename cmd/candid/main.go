@@ -148,7 +148,7 @@ exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable
 		},
 	}
 	cobra.EnableCommandSorting = false // in the order in which they are needed
-	root.AddCommand(newRecord(), newReport(), newView(), newDiff(), newConvert(), newPGO(), newAnnotate(), newTop(), newDump(), newPS(), newDoctor(), newVersion(), newPrivileges())
+	root.AddCommand(newRecord(), newReport(), newView(), newDiff(), newConvert(), newPGO(), newAnnotate(), newTop(), newDump(), newPS(), newDoctor(), newAgent(), newVersion(), newPrivileges())
 	root.SetFlagErrorFunc(flagFailure)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		limitMemory(cmd)

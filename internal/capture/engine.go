@@ -206,6 +206,13 @@ type WakeupFilter interface {
 	Plain(dev, inode uint64, is bool) error
 }
 
+// Throttler is an Engine that can change its rate while it samples.
+type Throttler interface {
+	// Throttle makes clocks tick that many times less often than requested; 1 ends that. A Pacer is
+	// told, with the reason why. It may be called from any goroutine.
+	Throttle(times int, why string)
+}
+
 // Losing is an Engine that knows when samples were lost.
 type Losing interface {
 	// Losses returns the losses so far, in time order.

@@ -97,6 +97,9 @@ type Process struct {
 	PID     int
 	Command string
 	Runtime string // "hotspot 17.0.15", "" for native programs
+	// Service is what the process belongs to for those who run it, and Container the ID of the
+	// container that it runs in, as record.Options.Service named them; "" if nobody did.
+	Service, Container string
 }
 
 // Thread is one profiled thread.

@@ -53,6 +53,11 @@ type Options struct {
 	Live     Live // receives the samples as they come, instead of the profile; may be nil
 	Beside   Live // receives the samples as they come, besides the profile, if Live is nil; may be nil
 
+	// Service names the service of a process and its container, for profile.Process. It is called once for each
+	// process that is sampled, and again when the process executes another program, on the goroutine
+	// that walks stacks, and must not block; may be nil.
+	Service func(Subject) (service, container string)
+
 	walked func(*walk.Walker, *capture.Snapshot, walk.Memory, *walk.Stack) // called for each walk; for tests
 }
 

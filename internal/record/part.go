@@ -94,6 +94,7 @@ func (s *session) nextPart(beside Live) *part {
 	// The time between the two moments belongs to the part that ends.
 	p.length = time.Duration(s.start - p.start)
 	s.carryOn(old)
+	clear(s.services.bare)
 	s.sleeps.carryOn(old, s.b)
 	s.samples, s.unseen, s.skids = 0, 0, skids{}
 	s.account.ended, s.account.uncounted = 0, false

@@ -128,6 +128,7 @@ func (s *session) openProcess(pid int) (*process, error) {
 	}
 	p.index = s.b.AddProcess(profile.Process{PID: pid, Command: commandLine(t)})
 	s.describeRuntime(p)
+	s.serve(p)
 	s.beginCPU(p)
 	return p, nil
 }
@@ -219,6 +220,7 @@ func (s *session) notice(n capture.ProcessEvent) {
 				}
 				proc := &s.b.Processes()[p.index]
 				proc.Command, proc.Runtime = commandLine(t), ""
+				s.serve(p)
 				if err := s.load(p); err != nil {
 					s.note(err.Error())
 				}
@@ -287,6 +289,7 @@ func (s *session) mapped(p *process, m *target.Mapping) {
 	}
 	if sp := p.target.Space(); p.unseen && sp != nil && sp.Program == m.Path && known {
 		s.b.Processes()[p.index].Command = sp.Program
+		s.serve(p)
 	}
 	if now := time.Now(); !p.unseen && (!known || now.Sub(p.looked) > lookAgain) {
 		p.looked = now

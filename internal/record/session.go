@@ -50,6 +50,7 @@ type session struct {
 	births   *births
 	ends     ends
 	launched *launched // nil if nothing was launched
+	services services
 	account  cpuAccount
 	observer observer
 	branches *branches // nil if they are not wanted
@@ -111,6 +112,7 @@ func newSession(o *Options) *session {
 	if o.Branches {
 		s.branches = newBranches()
 	}
+	s.services = newServices(o.Service)
 	s.budget, s.room.all = symbol.NewBudget(symbolsCPU, forSymbols), o.All
 	if !kallsyms.Visible() {
 		k.HideAddresses()
@@ -181,6 +183,7 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 		s.comms[snap.TID] = name
 	}
 	out.Thread = s.b.Thread(int(snap.PID), int(snap.TID), name)
+	s.serveBare(snap.PID, name)
 	only := *snap
 	only.Flags |= capture.NoUser
 	s.kernelOnly.walker.Walk(&only, nil, &s.stack)
@@ -238,6 +241,7 @@ func (s *session) process(pid uint32) *process {
 	p, err := s.openProcess(int(pid))
 	if err != nil {
 		s.bare[pid] = true
+		s.services.refused(pid, err)
 		if !errors.Is(err, target.ErrNoProcess) && !errors.Is(err, target.ErrZombie) && !errors.Is(err, target.ErrKernelThread) {
 			s.note(err.Error())
 		}
@@ -270,6 +274,7 @@ func (s *session) Notice(n capture.ProcessEvent) {
 		s.ends.tell(int(n.PID), n.Outcome)
 	}
 	s.spaces.notice(&n)
+	s.services.notice(&n)
 	if !s.births.prompted.Load() {
 		s.births.notice(&n, time.Now())
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
 // pace decides by which factor to slow down sampling if samples come faster than they are walked
@@ -11,6 +12,8 @@ import (
 // when samples were lost.
 type pace struct {
 	slow    int    // 1: as requested
+	least   int    // what slow is at least, on request; 0: 1
+	why     string // of least
 	changed uint64 // when slow was last changed, ns
 	waited  int    // bytes that were waiting at the last decision
 	faster  bool   // the last change was to sample faster
@@ -117,6 +120,23 @@ func (p *pace) try(now uint64) (slow int, changed bool) {
 		p.told = append(p.told, capture.Slowed{Time: now, Times: 1})
 	}
 	return p.slow, true
+}
+
+// times returns how many times less often than requested to sample.
+func (p *pace) times() int { return max(p.slow, p.least, 1) }
+
+// Throttle implements capture.Throttler.
+func (e *Engine) Throttle(times int, why string) {
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	before := e.pace.times()
+	e.pace.least, e.pace.why = max(times, 1), why
+	now := e.pace.times()
+	if e.timers == nil || now == before {
+		return
+	}
+	e.timers.Slow(now)
+	e.pace.told = append(e.pace.told, capture.Slowed{Time: perfevent.Now(), Times: now, Why: why})
 }
 
 // tellPace tells the sink how fast sampling is, if that has changed.

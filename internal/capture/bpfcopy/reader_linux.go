@@ -110,8 +110,8 @@ func (e *Engine) retune() error {
 			e.pace.account(now, e.lost())
 			e.ring.filled = false
 		}
-		if slow, changed := e.pace.look(now, e.kept.waiting(), e.kept.limit); changed {
-			e.timers.Slow(slow)
+		if _, changed := e.pace.look(now, e.kept.waiting(), e.kept.limit); changed {
+			e.timers.Slow(e.pace.times())
 		}
 	}
 	return e.timers.Retune(now)
