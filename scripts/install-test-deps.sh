@@ -28,6 +28,7 @@ missing() {
   have llvm-pdbutil || need+=(llvm)
   have lld || have ld.lld || need+=(lld)
   [ -z "$part" ] || have llvm-profdata || need+=(llvm)
+  have systemd-analyze || need+=(systemd) # it reads unit files; systemd need not run
   have strace || need+=(strace)
   have unshare || need+=(util-linux)
   have xz || need+=(xz-utils)
