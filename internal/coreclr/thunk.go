@@ -59,9 +59,19 @@ func pushedAt(b *[thunkBefore + thunkAfter]byte) (words int, ok bool) {
 	const at, push, jump = thunkBefore, 0x35, 0x25
 	constant := func(i, n int) bool { return n == 2 && b[i] == 0x6a || n == 5 && b[i] == 0x68 }
 	through := func(i int, opcode byte) bool { return b[i] == 0xff && b[i+1] == opcode } // with an address relative to rip
+	// A thunk may begin by telling in rax what is called: xor eax, eax; mov rax, r11; lea rax, [rip+x].
+	first := 0
+	switch {
+	case b[at] == 0x33 && b[at+1] == 0xc0:
+		first = 2
+	case b[at] == 0x49 && b[at+1] == 0x8b && b[at+2] == 0xc3:
+		first = 3
+	case b[at] == 0x48 && b[at+1] == 0x8d && b[at+2] == 0x05:
+		first = 7
+	}
 	for _, n := range []int{2, 5} {
-		switch {
-		case constant(at, n) && through(at+n, push) && through(at+n+6, jump):
+		switch i := at + first; {
+		case constant(i, n) && through(i+n, push) && through(i+n+6, jump):
 			return 0, true
 		case constant(at-n, n) && through(at, push) && through(at+6, jump):
 			return 1, true

@@ -44,8 +44,9 @@ func TestPushed(t *testing.T) {
 		at   int
 		want int // -1: none
 	}{
-		{thunk, 0, -1}, {thunk, 2, 0}, {thunk, 4, 1}, {thunk, 10, 2},
-		{long, 2, 0}, {long, 7, 1}, {long, 13, 2},
+		{thunk, 0, 0}, {thunk, 1, -1}, {thunk, 2, 0}, {thunk, 4, 1}, {thunk, 10, 2},
+		{slices.Concat([]byte{0x49, 0x8b, 0xc3}, thunk[2:]), 0, 0}, {slices.Concat([]byte{0x48, 0x8d, 0x05, 1, 2, 3, 4}, long[2:]), 0, 0},
+		{long, 0, 0}, {long, 2, 0}, {long, 7, 1}, {long, 13, 2},
 		{lookup, 0, 0}, {lookup, 1, 0}, {lookup, 11, 0}, {lookup, 12, 1}, {lookup, 22, 1},
 		{resolve, 0, 0}, {resolve, 10, 0}, {resolve, 13, 0}, {resolve, 15, 0}, {resolve, 19, 0},
 		{resolve, 20, 1}, {resolve, 30, 1}, {resolve, 31, 2}, {resolve, 41, 2}, {resolve, 2, -1}, {resolve[31:], 0, -1},
