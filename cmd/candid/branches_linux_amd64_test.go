@@ -2,11 +2,14 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // TestPGOBranches records the branches of a program that goes each way in a known share. Blocks'
@@ -62,6 +65,30 @@ func TestPGOBranches(t *testing.T) {
 	ok(t, "pgo", jfr, "-o", preagg)
 	stacks := filepath.Join(dir, "split.brstack")
 	ok(t, "pgo", jfr, "-o", stacks)
+	b, err = os.ReadFile(preagg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^B [0-9a-f]+ [0-9a-f]+ \d+ 0$`).Match(b) || !regexp.MustCompile(`(?m)^F [0-9a-f]+ [0-9a-f]+ \d+$`).Match(b) {
+		t.Errorf("pre-aggregated branches are\n%s", b)
+	}
+	// llvm-profgen belongs to LLVM, but is not on the path.
+	readers, _ := filepath.Glob("/usr/lib/llvm-*/bin/llvm-profgen")
+	if len(readers) == 0 {
+		fixture.Missing(t, "llvm-profgen")
+	}
+	theirs := filepath.Join(dir, "theirs.prof")
+	if out, err := exec.Command(readers[0], "--perfscript="+stacks, "--binary="+program, "--output="+theirs, "--format=text").CombinedOutput(); err != nil {
+		t.Fatalf("llvm-profgen: %v\n%s", err, out)
+	}
+	if b, err = os.ReadFile(theirs); err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ = strings.Cut(string(b), "work:")
+	often, rare = most(line("sum += i ^")), most(line("sum = sum /"))
+	if share := float64(often) / float64(max(rare, 1)); share < 13 || share > 17 {
+		t.Errorf("in llvm-profgen's profile the blocks ran %d and %d times: %.1f, not 15, to 1\n%s", often, rare, share, body)
+	}
 	if r := candid(t, "record", "--branches", "-o", filepath.Join(dir, "split.pb.gz"), "--", program, "1"); r.code != exitUsage || !strings.Contains(r.err, "cannot hold them") {
 		t.Errorf("a recording of branches as pprof ends with code %d: %s", r.code, r.err)
 	}

@@ -307,7 +307,7 @@ func writePGO(w io.Writer, kind string, recordings []pgo.Recording, samples *pgo
 		var n float64
 		var err error
 		if kind == "brstack" {
-			n, err = pgo.WriteBrStack(w, m, b.Path)
+			n, err = pgo.WriteBrStack(w, m, b)
 		} else {
 			n, err = pgo.WritePreaggregated(w, m)
 		}

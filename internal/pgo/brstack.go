@@ -3,6 +3,7 @@ package pgo
 import (
 	"bufio"
 	"cmp"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -64,24 +65,33 @@ const (
 // llvm-profgen --perfscript. Recordings have counts of branches with the run behind each, not the
 // order of all: the stacks are put together so that each branch and each run is there as often as it
 // was counted.
-func WriteBrStack(w io.Writer, m *Module, path string) (branches float64, err error) {
+func WriteBrStack(w io.Writer, m *Module, b *Binary) (branches float64, err error) {
 	if m.Taken == 0 {
 		return 0, ErrNoBranches
 	}
+	f, err := elf.Open(b.Path)
+	if err != nil {
+		return 0, fmt.Errorf("read the program's segments: %w", err)
+	}
+	defer f.Close()
 	var list []Edge
 	left := map[Edge]uint64{}
 	after := map[uint64][]Edge{} // by the address of the branch
-	end := uint64(0)
 	for _, e := range sortedEdges(m) {
 		if n := count(m.Edges[e]); e.FromHere && e.ToHere && n > 0 {
 			list = append(list, e)
 			left[e] = n
 			after[e.From] = append(after[e.From], e)
-			end = max(end, e.From, e.End)
 		}
 	}
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "PERF_RECORD_MMAP2 1/1: [0x0(0x%x) @ 0 00:00 0 0]: r-xp %s\n", (end+0x10000)&^0xfff, path)
+	const page = 4096
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 { // as if it were loaded where its file says
+			lead := p.Vaddr % page
+			fmt.Fprintf(out, "PERF_RECORD_MMAP2 1/1: [%#x(%#x) @ %#x 00:00 0 0]: r-xp %s\n", p.Vaddr-lead, (p.Memsz+lead+page-1)&^(page-1), p.Off-min(p.Off, lead), b.Path)
+		}
+	}
 	for stacks, i := 0, 0; i < len(list) && stacks < maxBrStacks; {
 		e := list[i]
 		if left[e] == 0 {
