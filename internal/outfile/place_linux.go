@@ -274,10 +274,17 @@ func (p *Place) clean() {
 	defer d.Close()
 	names, _ := d.Readdirnames(maxCleaned)
 	for _, name := range names {
-		if strings.HasPrefix(name, prefix) {
+		if ours(name) {
 			p.cleanOne(name)
 		}
 	}
+}
+
+// ours reports whether a name is one that Create or Keep makes: the prefix and rand.Text. A user may
+// have files of his own that begin so.
+func ours(name string) bool {
+	random, ok := strings.CutPrefix(name, prefix)
+	return ok && len(random) == 26 && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
 func (p *Place) cleanOne(name string) {
