@@ -50,7 +50,7 @@ func (a *vmAccess) givenUp(reqs []Read) {
 			}
 		}
 	}
-	a.avoid.GiveUp(span)
+	a.avoid.GiveUp(span, &a.stuck)
 	a.avoid.Note(fmt.Sprintf("its memory at %#x-%#x (%s) cannot be read: a read does not return, because a page has to come from another program (userfaultfd, FUSE) or a server; stacks there are not shown", span.Start, span.End, what))
 }
 
