@@ -177,6 +177,7 @@ type block struct {
 	header
 	about
 	spanning []bool // by kind
+	spans    bool   // some are
 	groups   int
 	threads, lengths, kindCol, nodes,
 	numbers, weights, times cursor
@@ -201,12 +202,25 @@ func parseBlock(h header, raw []byte) (*block, error) {
 		e := &k.events[k.kinds[i].event]
 		// The unit's text is in the tables: Writers say by the kind of a time whether it is one.
 		k.spanning[i] = k.kinds[i].state >= profile.StateRunnable && e.unit == unitNanoseconds
+		k.spans = k.spans || k.spanning[i]
 	}
 	return k, nil
 }
 
 // unitNanoseconds is the index of the string "nanoseconds" in the tables of every segment.
 const unitNanoseconds = 1
+
+// skip skips the entries of a thread, if none is a wait.
+func (k *block) skip() {
+	entries, samples := k.lengths.number(), uint64(0)
+	k.kindCol.skip(entries)
+	k.nodes.skip(entries)
+	k.weights.skip(entries)
+	for i := uint64(0); i < entries && !k.numbers.bad; i++ {
+		samples += k.numbers.number()
+	}
+	k.times.skip(samples)
+}
 
 // each visits the entries of the threads that wanted reports. times are those of the entry, in
 // quanta for instants; they are valid during the call.
@@ -220,6 +234,10 @@ func (k *block) each(wanted func(thread uint32) bool, visit func(e *entry, times
 		}
 		e = entry{thread: uint32(id)}
 		want := wanted(e.thread)
+		if !want && !k.spans {
+			k.skip()
+			continue
+		}
 		for range k.lengths.number() {
 			kd := uint64(e.kind) + k.kindCol.number()
 			if kd >= uint64(len(k.kinds)) || k.nodes.bad {

@@ -37,6 +37,16 @@ func (c *cursor) number() uint64 {
 }
 
 func (c *cursor) long() uint64 {
+	if b := c.b; len(b) >= 3 {
+		if b[1] < 0x80 {
+			c.b = b[2:]
+			return uint64(b[0]&0x7f) | uint64(b[1])<<7
+		}
+		if b[2] < 0x80 {
+			c.b = b[3:]
+			return uint64(b[0]&0x7f) | uint64(b[1]&0x7f)<<7 | uint64(b[2])<<14
+		}
+	}
 	v, n := binary.Uvarint(c.b)
 	if n <= 0 {
 		c.bad, c.b = true, nil
@@ -44,6 +54,18 @@ func (c *cursor) long() uint64 {
 	}
 	c.b = c.b[n:]
 	return v
+}
+
+// skip skips n numbers.
+func (c *cursor) skip(n uint64) {
+	i := 0
+	for ; n > 0 && i < len(c.b); i++ {
+		if c.b[i] < 0x80 {
+			n--
+		}
+	}
+	c.b = c.b[i:]
+	c.bad = c.bad || n > 0
 }
 
 func (c *cursor) signed() int64 { return unzigzag(c.number()) }
