@@ -229,31 +229,61 @@ func (r *Reader) segment(at place, from, to time.Time, m *memlimit.Meter, visit 
 	if s.tables, err = r.tables(at, m); err != nil {
 		return err
 	}
-	var buf []byte
-	_, err = scan(f, kindSamples, 0, func(h header, offset int64, body []byte) error {
-		if offset >= size {
-			return errStop
+	// Blocks are unpacked while the ones before are visited.
+	const ahead = 4
+	ready, used, stop := make(chan *block, ahead), make(chan []byte, ahead+2), make(chan struct{})
+	var scanned error
+	go func() {
+		defer close(ready)
+		_, scanned = scan(f, kindSamples, 0, func(h header, offset int64, body []byte) error {
+			if offset >= size {
+				return errStop
+			}
+			if h.to <= from.UnixNano() || h.from >= to.UnixNano() {
+				return nil
+			}
+			m.Saw(int(h.raw))
+			var buf []byte
+			select {
+			case buf = <-used:
+			default:
+			}
+			raw, err := h.unpack(body, buf)
+			if err != nil {
+				return err
+			}
+			k, err := parseBlock(h, raw)
+			if err != nil {
+				return err
+			}
+			k.offset, k.raw = offset, raw
+			select {
+			case ready <- k:
+				return nil
+			case <-stop:
+				return errStop
+			}
+		}, func(begin, end int64, h *header, why error) {
+			r.report(at, fileOfSamples, begin, end, size, h, why)
+		})
+	}()
+	var failed error
+	for k := range ready {
+		if failed != nil {
+			continue
 		}
-		if h.to <= from.UnixNano() || h.from >= to.UnixNano() {
-			return nil
+		if err := visit(s, k); errors.Is(err, errCut) {
+			r.report(at, fileOfSamples, k.offset, k.offset+headerSize+int64(k.length), size, &k.header, err)
+		} else if failed = errors.Join(err, m.Check()); failed != nil {
+			close(stop)
+			continue
 		}
-		m.Saw(int(h.raw))
-		var err error
-		if buf, err = h.unpack(body, buf); err != nil {
-			return err
+		select {
+		case used <- k.raw:
+		default:
 		}
-		k, err := parseBlock(h, buf)
-		if err != nil {
-			return err
-		}
-		if err := m.Check(); err != nil {
-			return err
-		}
-		return visit(s, k)
-	}, func(begin, end int64, h *header, why error) {
-		r.report(at, fileOfSamples, begin, end, fi.Size(), h, why)
-	})
-	return errors.Join(err, m.Err())
+	}
+	return errors.Join(failed, scanned)
 }
 
 // tables reads the tables of a segment.

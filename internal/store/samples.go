@@ -176,6 +176,8 @@ func (a *about) encodeEntries(b []byte, events []profile.Event, list []entry) []
 type block struct {
 	header
 	about
+	offset   int64  // of the header in its file
+	raw      []byte // the columns are in it
 	spanning []bool // by kind
 	spans    bool   // some are
 	groups   int
