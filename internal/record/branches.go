@@ -91,11 +91,11 @@ func (s *branchSpace) mapping(addr uint64) *target.Mapping {
 		if i < len(s.maps) && addr >= s.maps[i].Start {
 			return &s.maps[i]
 		}
-		if now := time.Now(); now.Sub(s.read) < lookAgain {
+		now := time.Now()
+		if now.Sub(s.read) < lookAgain {
 			return nil
-		} else {
-			s.read = now
 		}
+		s.read = now
 		s.maps, _ = s.p.target.Mappings() // if it cannot be read nothing is known
 	}
 }
