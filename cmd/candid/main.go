@@ -17,7 +17,12 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
+// confined gives up what reading files does not need. Tests that run commands in their own process
+// keep it: it cannot be taken back.
+var confined = func() {}
+
 func main() {
+	confined = confine.Reader
 	// The copy of candid through which a program is launched never gets here: it waits in the
 	// package launch/early.
 	os.Exit(run(os.Args[1:]))
@@ -156,7 +161,7 @@ exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable
 		case "report", "convert", "diff", "view":
 			// A browser that candid starts would be confined too.
 			if open == nil || open.Value.String() == "false" {
-				confine.Reader()
+				confined()
 			}
 		}
 		return checkSwallowed(cmd)

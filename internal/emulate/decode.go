@@ -4,6 +4,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // operandKind is where an operand is.
@@ -88,7 +89,7 @@ func opOf(b []byte, pc uint64) *op {
 	if len(b) > 2 && b[0] == 0x3e && (b[1] == 0xff || b[1]&0xf0 == 0x40 && b[2] == 0xff) {
 		skip = 1
 	}
-	inst, err := x86asm.Decode(b[skip:], 64)
+	inst, err := x86.Decode(b[skip:])
 	if err != nil || inst.Len == 0 {
 		return nil
 	}
@@ -190,9 +191,6 @@ func operandOf(a x86asm.Arg, bytes int) operand {
 	case x86asm.Imm:
 		return operand{kind: constant, value: uint64(int64(a))}
 	case x86asm.Mem:
-		if a.Disp>>32 == 0 {
-			a.Disp = int64(int32(a.Disp)) // the decoder does not extend the sign of 4 bytes
-		}
 		return operand{
 			kind: inMemory, size: uint8(min(bytes, 255)), base: addressReg(a.Base), index: addressReg(a.Index), scale: a.Scale,
 			segment: a.Segment, value: uint64(a.Disp),

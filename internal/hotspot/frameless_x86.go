@@ -6,6 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/walk"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // Some methods have an entry of their own in the interpreter that does their work without a frame:
@@ -63,7 +64,7 @@ func (vm *VM) frameless(c *walk.Cursor) (f found, ok bool) {
 			at += uint64(n)
 			continue
 		}
-		inst, err := x86asm.Decode(code[at:], 64)
+		inst, err := x86.Decode(code[at:])
 		if err != nil {
 			return f, false
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/walk"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // The interpreter leaves a method by taking its frame off and jumping: leave; pop the return
@@ -45,7 +46,7 @@ func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 	}
 	x, set, at := vm.look(c), false, c.Regs.PC
 	for range maxLeaving {
-		inst, err := x86asm.Decode(code, 64)
+		inst, err := x86.Decode(code)
 		if err != nil || inst.Len > len(code) {
 			return f, false
 		}

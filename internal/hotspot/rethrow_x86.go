@@ -8,6 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/walk"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // The frame of a method that an exception leaves is taken off like any other, but then the
@@ -83,7 +84,7 @@ func (vm *VM) rethrowing(c *walk.Cursor) (f found, ok bool) {
 			at += n
 			continue
 		}
-		inst, err := x86asm.Decode(code[at:], 64)
+		inst, err := x86.Decode(code[at:])
 		if err != nil {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/walk"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // codeReader finds the caller in x86-64 code that no table describes. It follows the code from the
@@ -218,7 +219,7 @@ func (r *codeReader) decode(mem walk.Memory, pc, lo, hi uint64) (x86asm.Inst, bo
 	if n := VectorLength(b); n > 0 {
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
 	}
-	inst, err := x86asm.Decode(b, 64)
+	inst, err := x86.Decode(b)
 	if err != nil {
 		if n := threeByteLength(b); n > 0 {
 			return x86asm.Inst{Op: x86asm.NOP, Len: n}, true

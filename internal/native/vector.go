@@ -1,6 +1,6 @@
 package native
 
-import "golang.org/x/arch/x86/x86asm"
+import "github.com/candid-profiler/candid/internal/x86"
 
 // VectorLength returns the length of a VEX or EVEX encoded instruction at the start of b, or 0. The
 // decoder's tables have none of them. Such instructions change neither the stack pointer nor,
@@ -64,7 +64,7 @@ func OpaqueLength(b []byte) int {
 	if len(b) >= 4 && b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3] == 0xfa { // endbr64
 		return 4
 	}
-	if _, err := x86asm.Decode(b, 64); err != nil {
+	if _, err := x86.Decode(b); err != nil {
 		return threeByteLength(b)
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/walk"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // leaf is what is known of the frame of code that a thread stopped in.
@@ -109,7 +110,7 @@ func (r *codeReader) decode(mem walk.Memory, pc uint64) (x86asm.Inst, bool) {
 	if n := native.VectorLength(code); n > 0 {
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
 	}
-	inst, err := x86asm.Decode(code, 64)
+	inst, err := x86.Decode(code)
 	if err != nil {
 		n := native.OpaqueLength(code)
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, n > 0

@@ -14,6 +14,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // Annotated is a function's code with what a recording says of it.
@@ -149,7 +150,7 @@ func (b *Binary) text(in *inst, code []byte) string {
 		}
 		return fmt.Sprintf(".word %#x", binary.LittleEndian.Uint32(code))
 	}
-	if i, err := x86asm.Decode(code, 64); err == nil && i.Len == len(code) {
+	if i, err := x86.Decode(code); err == nil && i.Len == len(code) {
 		return x86asm.GNUSyntax(i, in.addr, name)
 	}
 	return fmt.Sprintf(".byte % x", code)

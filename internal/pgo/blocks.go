@@ -6,6 +6,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // instKind is what an instruction does to the flow of control.
@@ -66,7 +67,7 @@ func decodeX86(code []byte, addr uint64) inst {
 	if len(code) > 2 && code[0] == 0x3e && (code[1] == 0xff || code[1]&0xf0 == 0x40 && code[2] == 0xff) {
 		prefix = 1
 	}
-	x, err := x86asm.Decode(code[prefix:], 64)
+	x, err := x86.Decode(code[prefix:])
 	if err != nil || x.Len == 0 || x.Len+prefix > len(code) {
 		return in
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/walk"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // how is the state of the frame of code that a thread stopped in.
@@ -128,7 +129,7 @@ func decode(mem walk.Memory, pc uint64) (x86asm.Inst, bool) {
 	if n := native.VectorLength(code[:]); n > 0 {
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
 	}
-	inst, err := x86asm.Decode(code[:], 64)
+	inst, err := x86.Decode(code[:])
 	return inst, err == nil && inst.Len > 0
 }
 
