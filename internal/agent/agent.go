@@ -183,7 +183,7 @@ func (a *Agent) loop(ctx context.Context, servers *servers) error {
 		case <-a.o.Reload:
 			a.reload(servers)
 		case <-a.rec.Ended():
-			if err := a.again(ctx); err != nil {
+			if err := a.again(ctx); err != nil || ctx.Err() != nil {
 				return errors.Join(err, a.sinks.close(lastPushes))
 			}
 		case now := <-tick.C:
