@@ -7,6 +7,11 @@ import (
 	"time"
 )
 
+// eachWorker is how many profiles wait before one more request is sent at once: a small server that
+// serves one connection after another keeps the requests on a second one waiting until they are
+// given up.
+const eachWorker = 100
+
 // dispatch begins to send what can be sent, and returns when more can be; zero: when something changes.
 // p.mu is locked.
 func (p *Pusher) dispatch(ctx context.Context, now time.Time) time.Time {
@@ -14,7 +19,7 @@ func (p *Pusher) dispatch(ctx context.Context, now time.Time) time.Time {
 	if p.pause.After(now) {
 		return p.pause
 	}
-	most := workers
+	most := min(workers, 1+len(p.buffer.items)/eachWorker)
 	if p.fails > 0 {
 		most = 1 // one attempt shows whether the server is well again
 	}
