@@ -221,7 +221,11 @@ func printStatus(out io.Writer, s *agent.Status) {
 		rate += fmt.Sprintf(" instead of %.4g: %s", s.RateAsked, s.Why)
 	}
 	line("sampling", "%s; %s", rate, s.Engine)
-	line("samples", "%d, %d lost, %.1f %% of the stacks complete", s.Samples, s.Lost, s.Complete*100)
+	samples := fmt.Sprintf("%d, %d lost", s.Samples, s.Lost)
+	if s.Complete != nil {
+		samples += fmt.Sprintf(", %.1f %% of the stacks complete", *s.Complete*100)
+	}
+	line("samples", "%s", samples)
 	line("cost", "%s of CPU, %.2f %% of the machine; %s of memory", s.CPU.Round(time.Millisecond), s.CPUShare*100, config.Bytes(int64(s.Memory)))
 	switch st := s.Store; {
 	case st == nil:

@@ -254,6 +254,9 @@ func (a *Agent) anew() error {
 	if last != nil && last.Profile != nil {
 		a.take(last)
 	}
+	a.mu.Lock()
+	a.engine = "" // the rate is a part of its description
+	a.mu.Unlock()
 	return errors.Join(err, a.start())
 }
 

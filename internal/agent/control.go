@@ -26,8 +26,8 @@ type Status struct {
 	Why       string        `json:"why,omitempty"`
 	Samples   uint64        `json:"samples"`
 	Lost      uint64        `json:"lost"`
-	Complete  float64       `json:"complete"` // share of stacks that are complete or stitched, 0 to 1
-	CPU       time.Duration `json:"cpu"`      // its own CPU time, ns
+	Complete  *float64      `json:"complete,omitempty"` // share of stacks that are complete or stitched, 0 to 1; nil before the first part ended
+	CPU       time.Duration `json:"cpu"`                // its own CPU time, ns
 	CPUShare  float64       `json:"cpu_share"`
 	Memory    uint64        `json:"memory"` // bytes, resident
 	Captures  int           `json:"captures"`
@@ -70,7 +70,8 @@ func (a *Agent) status() Status {
 	m.mu.Lock()
 	s.Samples, s.Lost = m.samples+m.now.Load(), m.lost
 	if q := m.quality; q.Samples > 0 {
-		s.Complete = float64(q.Complete+q.Stitched) / float64(q.Samples)
+		share := float64(q.Complete+q.Stitched) / float64(q.Samples)
+		s.Complete = &share
 	}
 	m.mu.Unlock()
 	s.CPU = hostinfo.OwnCPU()
