@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 # take longest first. Their tests tolerate load on both CPUs.
 waits='cmd/candid internal/hotspot internal/record internal/view internal/runtimes/dotnet internal/format/jfr
   internal/capture/suspend internal/capture/winsuspend internal/native internal/capture/bpfcopy internal/format/html internal/capture/engines
-  internal/dump internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
+  internal/dump internal/store internal/push internal/nativeimage internal/symbol internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
 # measures: packages whose tests compare the machine's time, nice levels or CPUs with their own.
 measures='internal/kallsyms internal/hostinfo internal/oracle internal/attribution internal/priority internal/walk'
 # How many of them run at once: two at a time kept both CPUs busy for 70 % of the time.
