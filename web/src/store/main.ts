@@ -34,6 +34,7 @@ function amount(ns: number): string {
 
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const second = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 function start(about: About): void {
@@ -107,10 +108,12 @@ function start(about: About): void {
     });
     g.fillStyle = color("--soft");
     g.font = "11px system-ui, sans-serif";
-    for (const t of ticks(state.view, width / 90)) {
+    const marks = ticks(state.view, width / 90);
+    const short = marks.length > 1 && (marks[1] as number) - (marks[0] as number) < 60_000 ? second : time;
+    for (const t of marks) {
       const at = new Date(t), midnight = at.getHours() + at.getMinutes() + at.getSeconds() === 0;
       g.fillRect(x(t) * width, height - foot, 1, 4);
-      g.fillText(midnight ? day.format(at) : time.format(at), x(t) * width + 3, height - 3);
+      g.fillText(midnight ? day.format(at) : short.format(at), x(t) * width + 3, height - 3);
     }
   };
 
