@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,7 +96,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if err := os.WriteFile(in, []byte("main;work 5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	left, used, theirs := filepath.Join(dir, ".candid-left"), filepath.Join(dir, ".candid-used"), filepath.Join(dir, ".candidates")
+	left, used, theirs := filepath.Join(dir, ".candid-"+rand.Text()), filepath.Join(dir, ".candid-"+rand.Text()), filepath.Join(dir, ".candidates")
 	for _, file := range []string{left, used, theirs} {
 		if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)

@@ -67,8 +67,9 @@ func (s *session) findRuntimes(p *process) {
 			s.note(fmt.Sprintf("process %d: its %s cannot be named: %v", p.pid, m.Runtime.Functions, m.Err))
 		}
 	}
-	if told && absent == len(missing) && p.code.MayFind() {
-		// A file that nobody has found was unmapped again, as libraries are that lack others.
+	if told && absent == len(missing) && now.Sub(p.loaded) >= runtimeAgain && p.code.MayFind() {
+		// A file that nobody has found was unmapped again, as libraries are that lack others. Of a
+		// young process samples may still come from what it was before.
 		p.looked = now
 		_ = p.code.Native.Refresh() // if this fails it is tried again
 	}
