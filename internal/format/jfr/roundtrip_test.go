@@ -29,7 +29,7 @@ func everything(samples int) *profile.Profile {
 	p := b.Profile()
 	p.Meta = profile.Meta{
 		Start: time.Unix(1_700_000_000, 123_456_789), Duration: 90 * time.Minute, Host: "höst", Engine: "bpf",
-		Describe: "a line", Command: "java -jar \"x\" \u202e\x01", Version: "1.2", Notes: []string{"one", "two \n lines"},
+		Describe: "a line", Command: profile.PlainText("java -jar \"x\" \u202e\x01"), Version: "1.2", Notes: []string{"one", profile.PlainText("two \n lines")},
 		Cost: profile.Cost{Copying: time.Second, TargetCPU: time.Hour, OwnCPU: 3, Memory: 1 << 40, FirstWalked: 7},
 	}
 	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1_001_001}, {Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: 10}, {Name: "sched:sched_switch", Kind: profile.EventTracepoint, Unit: "count", Period: 1}}

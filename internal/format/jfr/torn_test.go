@@ -57,7 +57,7 @@ func inSteps(t testing.TB, begin newStream, n int) (*profile.Profile, *journal) 
 	p := part(profiletest.Java(), n)
 	out := &journal{}
 	s := begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
-	s.MaxChunk = 22_000
+	s.MaxChunk = 23_000
 	for i, sample := range p.Samples {
 		if i%20 == 0 {
 			if err := s.Flush(); err != nil {
