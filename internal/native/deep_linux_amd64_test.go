@@ -81,7 +81,14 @@ func TestWalkDoesNotAllocate(t *testing.T) {
 		if len(s.stack.Frames) < 131 {
 			t.Errorf("flags %v: only %d frames, %v", flags, len(s.stack.Frames), s.stack.End)
 		}
-		if n := testing.AllocsPerRun(100, func() { s.walker.Walk(&s.snap, s.p.Memory(), &s.stack) }); n != 0 {
+		// What other goroutines allocate meanwhile is counted too; what a walk allocates is always there.
+		n := 1.0
+		for range 5 {
+			if n = testing.AllocsPerRun(100, func() { s.walker.Walk(&s.snap, s.p.Memory(), &s.stack) }); n == 0 {
+				break
+			}
+		}
+		if n != 0 {
 			t.Errorf("flags %v: %v allocations a walk", flags, n)
 		}
 	}

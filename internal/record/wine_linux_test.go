@@ -53,7 +53,7 @@ func TestWine(t *testing.T) {
 	target := fixture.Start(t, fixture.Wine(t, program))
 	target.Await("ready")
 	tooLittle := fixture.Watch(t)
-	r := run(t, Options{PIDs: []int{target.PID()}, Duration: 3 * time.Second, Hz: 499})
+	r := run(t, Options{PIDs: []int{target.PID()}, Duration: 6 * time.Second, Hz: 999})
 	p := r.Profile
 	seen := map[string]int{}
 	complete, all := 0, 0
