@@ -215,8 +215,8 @@ func TestAgent(t *testing.T) {
 	candid(t, "agent", "status", "--socket", filepath.Join(a.dir, "agent.sock")).refused(t, exitFailed, "no agent answers")
 }
 
-// What was stored before kill -9 is there, and another agent goes on with the same store. Two agents
-// cannot.
+// The store of an agent that was killed is not damaged, and another agent goes on with it. Two agents
+// cannot use one store.
 func TestAgentKilled(t *testing.T) {
 	a := startAgent(t, t.TempDir(), "")
 	second := candid(t, "agent", "run", "--config", a.file)

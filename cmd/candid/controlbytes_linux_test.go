@@ -67,7 +67,7 @@ func TestNoControlBytes(t *testing.T) {
 	dir := t.TempDir()
 	inputs := map[string][]byte{
 		"script.txt": []byte(strings.Repeat("prog 123/123 1.0: 10 cpu-clock: \n\t ffff func+0x1 (/lib/x.so)\n\n", 100) + "prog" + hostile + " 123/123 1.0: 10 cpu-clock" + hostile + ": \n\t ffff func" + hostile + "+0x1 (/lib/x" + hostile + ".so)\n\n"),
-		// What is wrong with these is quoted.
+		// The message quotes these.
 		"wrong.collapsed":       []byte("a" + hostile + ";b" + hostile + " 5\nno number " + hostile + "\n"),
 		"wrong.speedscope.json": []byte(`{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"a"}]},"profiles":[{"type":"` + strings.ReplaceAll(hostile, "\x1b", `\u001b`) + `"}]}`),
 	}

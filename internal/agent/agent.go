@@ -294,7 +294,7 @@ func (a *Agent) apply(old, conf *config.Config, servers *servers) error {
 		debug.SetMemoryLimit(m / 10 * 8)
 	}
 	if fresh != a.sinks {
-		// What was sampled so far belongs to the old store and servers.
+		// Samples so far belong to the old store and servers.
 		if part, err := a.rec.Rotate(nil); err == nil {
 			a.take(part)
 		}

@@ -31,7 +31,7 @@ func TestChainCode(t *testing.T) {
 	}
 }
 
-// What thunks have pushed at each of their instructions.
+// The words that thunks have pushed at each of their instructions.
 func TestPushed(t *testing.T) {
 	imm := make([]byte, 8)
 	thunk := []byte{0x33, 0xc0, 0x6a, 1, 0xff, 0x35, 0x72, 0xa0, 4, 0, 0xff, 0x25, 0x84, 0xa0, 4, 0}

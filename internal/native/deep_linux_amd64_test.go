@@ -81,7 +81,7 @@ func TestWalkDoesNotAllocate(t *testing.T) {
 		if len(s.stack.Frames) < 131 {
 			t.Errorf("flags %v: only %d frames, %v", flags, len(s.stack.Frames), s.stack.End)
 		}
-		// What other goroutines allocate meanwhile is counted too; what a walk allocates is always there.
+		// Allocations of other goroutines are counted too; those of a walk are always there.
 		n := 1.0
 		for range 5 {
 			if n = testing.AllocsPerRun(100, func() { s.walker.Walk(&s.snap, s.p.Memory(), &s.stack) }); n == 0 {

@@ -110,7 +110,7 @@ func TestKeepMeetsOthers(t *testing.T) {
 	}
 }
 
-// What a candid that was killed left is removed, nothing else: not what is in use, is young, is of
+// Files that a candid left which was killed are removed, nothing else: not what is in use, is young, is of
 // another kind, belongs to another user, or has a name of another form.
 func TestClean(t *testing.T) {
 	dir := t.TempDir()
