@@ -49,7 +49,7 @@ func (p *Profile) kindFilter(kinds []string) func(t *Thread) bool {
 }
 
 // processFilter returns a function that reports whether a filter chooses a process by its number.
-// Of several processes that had the same number, one has to match.
+// One of the processes that had the same number has to match.
 func (p *Profile) processFilter(f Filter) func(pid int) bool {
 	if f.Process == nil && f.PIDs == nil {
 		return func(int) bool { return true }

@@ -57,7 +57,7 @@ func newClient(c *Config, dial dialer) (*client, error) {
 		IdleConnTimeout:       90 * time.Second,
 		ResponseHeaderTimeout: c.Timeout,
 		DisableCompression:    true,
-		// What a server says is not trusted.
+		// Replies are not trusted.
 		MaxResponseHeaderBytes: 64 << 10,
 		Protocols:              new(http.Protocols),
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},

@@ -20,7 +20,7 @@ type Window struct {
 	// instead of dots.
 	Service string
 	Labels  map[string]string
-	// Of returns the service and the labels of a thread, and whether it is pushed at all, if the
+	// Of gives the service and the labels of a thread, and whether it is pushed at all, if the
 	// profile is of several services; nil: all are Service and Labels. It is called once for each
 	// thread that has samples. Labels must not change afterwards.
 	Of func(t *profile.Thread) (service string, labels map[string]string, ok bool)

@@ -89,7 +89,7 @@ type answer struct {
 	losses      profile.Losses
 	cost        profile.Cost
 
-	// Of the current segment, by index in its tables: the index in the Builder, plus 1.
+	// Indices of the current segment, by index in its tables: the index in the Builder, plus 1.
 	seg                         *opened
 	fns, frames, nodes, threads []uint32
 	wanted                      []int8 // by thread; 0 not known, 1 yes, -1 no

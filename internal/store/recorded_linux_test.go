@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/store"
 )
 
-// What a machine records at 99 Hz for half a minute and more is stored as if it had been 19 Hz: parts
+// A recording of a machine at 99 Hz of half a minute and more is stored as if it had been 19 Hz: parts
 // of a fifth of half a minute, each stretched to half a minute. So a block has as many samples as
 // in use. What is new at first is names and stacks; the bytes of a day are reckoned with those of the
 // last third of the time, in which there still are more new ones than later in a day.
@@ -56,7 +56,7 @@ func TestStoredBytesOfRecordings(t *testing.T) {
 	each := float64(w.Size()-size) / float64(samples-before)
 	day := float64(w.Size()) + each*2*19*86400
 	t.Logf("%d samples, %d bytes, in the last third %.2f bytes a sample: %.1f MB a day of two CPUs at 19 Hz", samples, w.Size(), each, day/1e6)
-	// What else the machine runs decides how many names and stacks are new: on one that builds and tests
+	// Other programs of the machine decide how many names and stacks are new: on one that builds and tests
 	// other programs most of them are. So the bound is on what each sample takes besides these.
 	var of [4]int64
 	for i, name := range []string{"names", "nodes", "processes", "samples"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What samples refer to is in tables, one set for each segment of a day, which only grow. Texts are
+// Names, stacks and threads that samples refer to are in tables, one set for each segment of a day, which only grow. Texts are
 // indices into the table of strings, whose first is "".
 
 // fn is a profile.Func.

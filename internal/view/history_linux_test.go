@@ -97,7 +97,7 @@ func TestStorePage(t *testing.T) {
 	}
 }
 
-// What the page of a store asks is checked.
+// Questions of a store's page are checked.
 func TestStoreQuestions(t *testing.T) {
 	s, at := ofStore(t)
 	from, to := at.UnixMilli(), at.Add(2*time.Minute).UnixMilli()

@@ -49,7 +49,7 @@ func TestTriedAgain(t *testing.T) {
 	}
 }
 
-// What is given up beside it, and files that a server does not provide, stay apart.
+// Memory given up beside it, and files that a server does not provide, stay apart.
 func TestTriedAgainApart(t *testing.T) {
 	var now int64
 	var reads, others Stuck
