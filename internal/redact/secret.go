@@ -12,7 +12,7 @@ import (
 const Mask = "***"
 
 // name matches names of secrets.
-var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(store|key|src|dest|trust)pass|(^|[^a-z])(pwd|pass|auth|pin)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|encryption[-_.]?key|signature|authorization|cookie`)
+var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(store|key|src|dest|trust)pass|(^|[^a-z])(pwd|pass|auth|pin)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|(account|signing|master|client)[-_.]?key|encryption[-_.]?key|signature|authorization|cookie`)
 
 // inURL matches the user and the password in a URL.
 var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
