@@ -105,6 +105,26 @@ func (t *Trie) Child(parent, frame uint32) uint32 {
 	}
 }
 
+// Find returns the index of parent's child for frame. ok is false if there is none.
+func (t *Trie) Find(parent, frame uint32) (child uint32, ok bool) {
+	if j := parent + 1; j < t.n {
+		c, at := t.chunks[j>>chunkBits], j&chunkMask
+		if c.frames[at] == frame && c.starts[at>>6]>>(at&63)&1 == 0 {
+			return j, true
+		}
+	}
+	mask := uint64(len(t.table) - 1)
+	for i := t.slot(parent, frame); ; i++ {
+		r := t.table[i&mask]
+		if r == 0 {
+			return 0, false
+		}
+		if r := t.runs[r-1]; r.parent == parent && t.frame(r.node) == frame {
+			return r.node, true
+		}
+	}
+}
+
 func (t *Trie) frame(i uint32) uint32 { return t.chunks[i>>chunkBits].frames[i&chunkMask] }
 
 // start adds a node that does not come right after its parent.

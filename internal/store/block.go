@@ -17,8 +17,9 @@ const (
 	kindSamples   = 'S'
 )
 
-// version is the version of the format. Readers refuse later ones.
-const version = 1
+// version is the version of the format that is written. Readers know it and the ones before, and refuse
+// later ones. Version 1 had names and nodes as tables1.go reads them.
+const version = 2
 
 const (
 	magic      = "cblk"

@@ -45,7 +45,8 @@ func newIntern(s *segment, p *profile.Profile, service func(process int) string)
 func (in *intern) fn(i uint32) uint32 {
 	if in.fns[i] == 0 {
 		s, f := in.s, &in.p.Funcs[i]
-		v := fn{name: s.string(f.Name), raw: s.string(f.Raw), signature: s.string(f.Signature), module: s.string(f.Module), file: s.string(f.File), start: f.Start, noName: f.NoName}
+		name, module := lasting(f.Name), lasting(f.Module)
+		v := fn{name: s.string(name), raw: s.string(lasting(f.Raw)), signature: s.string(f.Signature), module: s.string(module), file: s.string(f.File), start: f.Start, noName: f.NoName}
 		at, ok := s.fns[v]
 		if !ok {
 			at = s.on.fns + uint32(len(s.fresh.fns))
@@ -130,6 +131,7 @@ func (s *segment) encode(p *profile.Profile, service func(process int) string, f
 	for _, e := range p.Events {
 		a.events = append(a.events, event{name: s.string(e.Name), unit: s.string(e.Unit), kind: e.Kind, period: e.Period})
 	}
+	in.enter()
 	kinds := make(map[kind]uint32)
 	entries := make([]entry, 0, p.SampleCount())
 	// The clock may have been stepped between the two moments: samples keep their distances.

@@ -36,13 +36,16 @@ func FuzzBlocks(f *testing.F) {
 		_, _ = scan(file, fileKinds[i], 0, func(h header, _ int64, body []byte) error {
 			raw, err := h.unpack(body, nil)
 			f.Add(uint8(i), raw)
+			f.Add(uint8(i+filesOfSegment), raw)
 			return err
 		}, func(int64, int64, *header, error) {})
 		_ = file.Close()
 	}
 	f.Fuzz(func(t *testing.T, file uint8, raw []byte) {
 		if i := int(file) % filesOfSegment; i != fileOfSamples {
-			_ = newTables().add(i, raw, nil)
+			t := newTables()
+			t.strings = append(t.strings, "", "nanoseconds", "module")
+			_ = t.add(i, 1+file/filesOfSegment%2, raw, nil)
 			return
 		}
 		k, err := parseBlock(header{kind: kindSamples, from: noon.UnixNano(), to: noon.UnixNano() + 30e9}, raw)

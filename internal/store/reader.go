@@ -308,7 +308,7 @@ func (r *Reader) tables(at place, m *memlimit.Meter) (*tables, error) {
 				if err := m.Check(); err != nil {
 					return err
 				}
-				return t.add(i, buf, m)
+				return t.add(i, h.version, buf, m)
 			}, func(begin, end int64, h *header, why error) { r.report(at, i, begin, end, fi.Size(), h, why) })
 		}
 		_ = f.Close()

@@ -69,7 +69,7 @@ func openSegment(dir string, at place, say func(string)) (s *segment, usable boo
 				return err
 			}
 			if i != fileOfSamples {
-				return t.add(i, buf, nil)
+				return t.add(i, h.version, buf, nil)
 			}
 			k, err := parseBlock(h, buf)
 			if err == nil {
@@ -169,7 +169,7 @@ func (s *segment) close() error {
 // write appends a block of samples, and before it what is new in the tables. If it fails, the files
 // are as before, and what is new in the tables is written the next time.
 func (s *segment) write(p *packer, from, to int64, samples []byte) error {
-	blocks := [filesOfSegment][]byte{s.fresh.encodeNames(s.on), s.fresh.encodeNodes(s.on), s.fresh.encodeProcesses(s.on), samples}
+	blocks := [filesOfSegment][]byte{s.fresh.encodeNames(s.on, s.strings), s.fresh.encodeNodes(s.on), s.fresh.encodeProcesses(s.on), samples}
 	next := s.total()
 	ranges := [filesOfSegment][2]int64{{int64(s.on.strings), int64(next.strings)}, {int64(s.on.nodes), int64(next.nodes)}, {int64(s.on.processes), int64(next.processes)}, {from, to}}
 	var wrote [filesOfSegment]int64

@@ -28,10 +28,22 @@ var errOrder = errors.New("it repeats what an earlier block has")
 
 // add appends the content of a block of names, nodes or processes. What is missing before it becomes
 // entries without content, if m permits that many.
-func (t *tables) add(file int, raw []byte, m *memlimit.Meter) error {
+func (t *tables) add(file int, version byte, raw []byte, m *memlimit.Meter) error {
 	var more fresh
-	decode := [...]func([]byte) (counts, error){more.decodeNames, more.decodeNodes, more.decodeProcesses}[file]
-	first, err := decode(raw)
+	var first counts
+	var err error
+	switch {
+	case file == fileOfProcesses:
+		first, err = more.decodeProcesses(raw)
+	case file == fileOfNames && version == 1:
+		first, err = more.decodeNames1(raw)
+	case file == fileOfNames:
+		first, err = more.decodeNames(raw, t.strings)
+	case version == 1:
+		first, err = more.decodeNodes1(raw)
+	default:
+		first, err = more.decodeNodes(raw)
+	}
 	if err != nil {
 		return err
 	}
