@@ -1,8 +1,11 @@
 package emulate
 
 import (
+	"strings"
+
 	"golang.org/x/arch/x86/x86asm"
 
+	"github.com/candid-profiler/candid/internal/emulate/simd"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/x86"
 )
@@ -11,10 +14,11 @@ import (
 type operandKind uint8
 
 const (
-	none     operandKind = iota
-	general              // a general register or a part of one
-	vector               // an XMM register
-	inMemory             // an address that registers give
+	none         operandKind = iota
+	general                  // a general register or a part of one
+	vector                   // a register of vectors: XMM, YMM, ZMM
+	maskRegister             // a register of masks of AVX-512
+	inMemory                 // an address that registers give
 	constant
 	other // a register that is not followed
 )
@@ -48,9 +52,17 @@ type op struct {
 	repeat uint8
 	cond   uint8   // condition code of a conditional jump, move or set, as in its opcode
 	is     opClass // how code is executed
-	imm    bool    // the last operand is a constant
-	args   [3]operand
+	args   [4]operand
 	n      int
+
+	// Of instructions on vectors:
+	simd      *simd.Op // nil: the result is not computed
+	mask      uint8    // the register of a mask that selects elements of the result; 0: all
+	vex       bool     // a VEX or EVEX prefix
+	zeroing   bool     // elements that are not selected become 0
+	broadcast bool     // an operand in memory is one element
+	exact     bool     // the instruction says how to round
+	blend     bool     // the last operand selects elements
 }
 
 // opClass tells how an instruction is executed.
@@ -62,7 +74,12 @@ const (
 	conditionalMove
 	conditionalSet
 	stringOp
-	sse
+	vectorOp
+	upperHalves // vzeroupper, vzeroall
+	extension   // BMI1, BMI2
+	maskOp
+	clobber // changes registers of its own to what is not known
+	loop
 	nop
 	opaque // not known: ends a trace
 )
@@ -81,15 +98,17 @@ func opOf(b []byte, pc uint64) *op {
 		o.next, o.is = pc+4, nop
 		return o
 	}
-	if n := native.VectorLength(b); n > 0 {
-		return vectorOp(o, b, n)
-	}
+	length := native.VectorLength(b)
 	skip := 0
 	// notrack before an indirect jump or call.
 	if len(b) > 2 && b[0] == 0x3e && (b[1] == 0xff || b[1]&0xf0 == 0x40 && b[2] == 0xff) {
 		skip = 1
 	}
 	inst, err := x86.Decode(b[skip:])
+	if length > 0 && (err != nil || inst.Len != length || !o.prefixed(b, &inst)) {
+		o.next, o.is = pc+uint64(length), opaque
+		return o
+	}
 	if err != nil || inst.Len == 0 {
 		return nil
 	}
@@ -101,7 +120,11 @@ func opOf(b []byte, pc uint64) *op {
 		case x86asm.PrefixREPN:
 			o.repeat = repeatNotEqual
 		}
-		if p == 0 {
+		if length == 0 && (p.IsVEX() || p.IsEVEX()) {
+			o.is = opaque // behind another prefix, which x86asm does not apply to it
+			return o
+		}
+		if p == 0 || length > 0 {
 			break
 		}
 	}
@@ -114,7 +137,6 @@ func opOf(b []byte, pc uint64) *op {
 			continue
 		}
 		o.args[o.n] = operandOf(a, inst.MemBytes)
-		o.imm = o.args[o.n].kind == constant
 		o.n++
 	}
 	// The size of a constant is that of what it is combined with.
@@ -143,20 +165,92 @@ func (o *op) classify() {
 		x86asm.LODSB, x86asm.LODSW, x86asm.LODSD, x86asm.LODSQ, x86asm.SCASB, x86asm.SCASW, x86asm.SCASD, x86asm.SCASQ,
 		x86asm.CMPSB, x86asm.CMPSW, x86asm.CMPSD, x86asm.CMPSQ:
 		o.is = stringOp
+	case x86asm.CPUID, x86asm.XGETBV, x86asm.RDTSCP, x86asm.PCMPESTRI, x86asm.PCMPESTRM, x86asm.PCMPISTRI, x86asm.PCMPISTRM,
+		x86asm.VPCMPESTRI, x86asm.VPCMPESTRM, x86asm.VPCMPISTRI, x86asm.VPCMPISTRM, x86asm.LDMXCSR, x86asm.VLDMXCSR:
+		o.is = clobber
+	case x86asm.LOOP, x86asm.LOOPE, x86asm.LOOPNE:
+		o.is = loop
+	case x86asm.VZEROUPPER, x86asm.VZEROALL:
+		o.is = upperHalves
+	case x86asm.ANDN, x86asm.BEXTR, x86asm.BLSI, x86asm.BLSMSK, x86asm.BLSR, x86asm.BZHI, x86asm.MULX, x86asm.PDEP, x86asm.PEXT,
+		x86asm.RORX, x86asm.SARX, x86asm.SHLX, x86asm.SHRX:
+		o.is = extension
 	case x86asm.SYSCALL, x86asm.SYSENTER, x86asm.INT, x86asm.INTO, x86asm.ICEBP, x86asm.HLT, x86asm.UD0, x86asm.UD1, x86asm.UD2,
-		x86asm.CPUID, x86asm.XGETBV, x86asm.XSAVE, x86asm.XSAVE64, x86asm.XSAVEC, x86asm.XSAVEC64, x86asm.XSAVEOPT, x86asm.XRSTOR,
-		x86asm.XRSTOR64, x86asm.XSAVES, x86asm.FXSAVE, x86asm.FXSAVE64, x86asm.FXRSTOR, x86asm.FXRSTOR64, x86asm.RDTSCP,
+		x86asm.XSAVE, x86asm.XSAVE64, x86asm.XSAVEC, x86asm.XSAVEC64, x86asm.XSAVEOPT, x86asm.XRSTOR,
+		x86asm.XRSTOR64, x86asm.XSAVES, x86asm.FXSAVE, x86asm.FXSAVE64, x86asm.FXRSTOR, x86asm.FXRSTOR64,
 		x86asm.IRET, x86asm.IRETD, x86asm.IRETQ, x86asm.LRET, x86asm.LCALL, x86asm.LJMP, x86asm.ENTER, x86asm.CMPXCHG16B, x86asm.CMPXCHG8B,
-		x86asm.RDRAND, x86asm.LOOP, x86asm.LOOPE, x86asm.LOOPNE, x86asm.JCXZ, x86asm.XBEGIN, x86asm.XEND, x86asm.XABORT, x86asm.STD,
-		x86asm.PCMPESTRI, x86asm.PCMPESTRM, x86asm.PCMPISTRI, x86asm.PCMPISTRM, x86asm.MASKMOVDQU, x86asm.MASKMOVQ, x86asm.INSB, x86asm.INSW, x86asm.INSD, x86asm.OUTSB, x86asm.OUTSW, x86asm.OUTSD:
+		x86asm.FNSAVE, x86asm.FNSTENV, x86asm.FRSTOR, x86asm.JCXZ, x86asm.XBEGIN, x86asm.XEND, x86asm.XABORT, x86asm.STD,
+		x86asm.MASKMOVDQU, x86asm.VMASKMOVDQU, x86asm.MASKMOVQ, x86asm.VP2INTERSECTD, x86asm.VP2INTERSECTQ, x86asm.INSB, x86asm.INSW, x86asm.INSD, x86asm.OUTSB, x86asm.OUTSW, x86asm.OUTSD:
 		o.is = opaque
 	default:
-		for i := range o.n {
-			if o.args[i].kind == vector {
-				o.is = sse
+		o.classifyByName()
+	}
+}
+
+// classifyByName classifies what x86asm has many of: instructions on vectors, masks and the numbers
+// of the 387.
+func (o *op) classifyByName() {
+	name := o.code.String()
+	if _, ok := maskOps[o.code]; ok {
+		o.is = maskOp
+		return
+	}
+	if name[0] == 'F' && o.args[0].kind == inMemory && !strings.Contains(name, "ST") {
+		o.is = nop // it reads memory to registers that are not followed
+		return
+	}
+	for i := range o.n {
+		if k := o.args[i].kind; k != vector && k != maskRegister {
+			continue
+		}
+		if o.is = vectorOp; strings.Contains(name, "GATHER") || strings.Contains(name, "SCATTER") {
+			o.is = opaque // several addresses
+		}
+	}
+	if o.is != vectorOp {
+		return
+	}
+	if o.simd = simd.Of(o.code); o.args[0].kind == maskRegister {
+		o.simd = simd.Mask(name)
+	}
+	o.blend = strings.Contains(name, "BLENDV")
+	for i := range o.n {
+		if o.args[i].kind == other { // MMX
+			o.simd = nil
+		}
+	}
+}
+
+// prefixed takes over what an instruction with a VEX or EVEX prefix says besides its operands; false
+// if it is none that is understood.
+func (o *op) prefixed(b []byte, inst *x86asm.Inst) bool {
+	o.vex, o.zeroing, o.broadcast, o.exact = true, inst.Zeroing, inst.Broadcast, inst.SAE
+	modrm := map[byte]int{0xc5: 3, 0xc4: 4, 0x62: 5}[b[0]]
+	if b[0] == 0x62 {
+		if b[1]&0x0c != 0 {
+			return false // further maps of opcodes, which x86asm takes for others
+		}
+		if k := b[3] & 7; k != 0 {
+			if r, ok := inst.Args[1].(x86asm.Reg); !ok || r != x86asm.K0+x86asm.Reg(k) {
+				return false
+			}
+			o.mask = k
+			copy(inst.Args[1:], inst.Args[2:])
+			inst.Args[len(inst.Args)-1] = nil
+		}
+	}
+	for i, a := range inst.Args {
+		if mem, ok := a.(x86asm.Mem); ok {
+			if mem.Base == 0 && modrm < len(b) && b[modrm]&0xc7 == 0x05 {
+				mem.Base = x86asm.RIP
+				inst.Args[i] = mem
+			}
+			if mem.Index >= x86asm.X0 {
+				return false
 			}
 		}
 	}
+	return true
 }
 
 // condition is how a conditional instruction is executed and on what.
@@ -209,8 +303,14 @@ func operandOf(a x86asm.Arg, bytes int) operand {
 			return operand{kind: general, reg: uint8(a - x86asm.AH), size: 1, high: true}
 		case a >= x86asm.SPB && a <= x86asm.R15B:
 			return operand{kind: general, reg: uint8(a-x86asm.SPB) + 4, size: 1}
-		case a >= x86asm.X0 && a <= x86asm.X15:
+		case a >= x86asm.X0 && a <= x86asm.X31:
 			return operand{kind: vector, reg: uint8(a - x86asm.X0), size: 16}
+		case a >= x86asm.Y0 && a <= x86asm.Y31:
+			return operand{kind: vector, reg: uint8(a - x86asm.Y0), size: 32}
+		case a >= x86asm.Z0 && a <= x86asm.Z31:
+			return operand{kind: vector, reg: uint8(a - x86asm.Z0), size: 64}
+		case a >= x86asm.K0 && a <= x86asm.K7:
+			return operand{kind: maskRegister, reg: uint8(a - x86asm.K0), size: 8}
 		}
 	}
 	return operand{kind: other}
@@ -227,56 +327,4 @@ func addressReg(r x86asm.Reg) uint8 {
 		return ripReg
 	}
 	return noReg
-}
-
-// vectorOp makes the op of an instruction with a VEX or EVEX prefix, n bytes long. Only what it may
-// overwrite is known: nothing is computed.
-func vectorOp(o *op, b []byte, n int) *op {
-	o.next, o.is = o.pc+uint64(n), opaque
-	return o
-}
-
-// Code holds the decoded instructions of a process. It is not safe for concurrent use.
-type Code struct {
-	recent [1 << recentBits]*op
-	all    map[uint64]*op
-}
-
-// Bounds of Code.
-const (
-	recentBits = 10
-	maxOps     = 1 << 15
-)
-
-// NewCode returns a Code without instructions.
-func NewCode() *Code { return &Code{all: map[uint64]*op{}} }
-
-// Forget drops all instructions: the process's code has changed.
-func (c *Code) Forget() {
-	clear(c.all)
-	c.recent = [1 << recentBits]*op{}
-}
-
-// at returns the instruction at pc; nil if it cannot be read.
-func (c *Code) at(pc uint64, s Space) *op {
-	slot := &c.recent[pc*0x9e3779b97f4a7c15>>(64-recentBits)]
-	if *slot != nil && (*slot).pc == pc {
-		return *slot
-	}
-	o, ok := c.all[pc]
-	if !ok {
-		var b [15]byte
-		n := s.Code(pc, b[:])
-		if n > 0 && n <= len(b) {
-			o = opOf(b[:n], pc)
-		}
-		if len(c.all) >= maxOps {
-			c.Forget()
-		}
-		c.all[pc] = o
-	}
-	if o != nil {
-		*slot = o
-	}
-	return o
 }

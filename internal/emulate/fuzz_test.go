@@ -38,6 +38,10 @@ func FuzzTrace(f *testing.F) {
 	f.Add([]byte{0x48, 0x01, 0xd8, 0x75, 0xfb, 0xc3}, []byte("data"), uint64(1))
 	f.Add([]byte{0xf3, 0xa4, 0x48, 0xf7, 0xf1, 0xff, 0x20, 0xeb, 0xfe}, []byte{0, 0, 1, 0, 0, 0, 0, 0}, uint64(0x20000))
 	f.Add([]byte{0xe8, 0xfb, 0xff, 0xff, 0xff}, []byte{}, uint64(0))
+	// vmovdqu ymm0, [rsi]; vpcmpeqb ymm1, ymm0, [rsi+32]; vpmovmskb eax, ymm1; vzeroupper; tzcnt eax, eax; cvtsi2sd xmm2, rax
+	f.Add([]byte("\xc5\xfe\x6f\x06\xc5\xfd\x74\x4e\x20\xc5\xfd\xd7\xc1\xc5\xf8\x77\xf3\x0f\xbc\xc0\xf2\x48\x0f\x2a\xd0"), make([]byte, 128), uint64(3))
+	// vpcmpeqb k1{k2}, ymm16, [rdi]; kortestd k1, k1; movups [rsi], xmm0; mulsd xmm0, xmm1; loop
+	f.Add([]byte("\x62\xf1\x7d\x22\x74\x0f\xc4\xe1\xf9\x98\xc9\x0f\x11\x06\xf2\x0f\x59\xc1\xe2\xfe"), []byte("0123456789abcdef"), uint64(5))
 	m, near := &Machine{}, NewNearby()
 	f.Fuzz(func(t *testing.T, code, data []byte, seed uint64) {
 		s := &image{code, data}

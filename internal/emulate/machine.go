@@ -9,6 +9,8 @@ package emulate
 import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/emulate/simd"
+	"golang.org/x/arch/x86/x86asm"
 )
 
 // Space is what a process holds, all of which it controls.
@@ -72,7 +74,8 @@ type Machine struct {
 	code  *Code
 	space Space
 	state
-	mem memory
+	mem  memory
+	call simd.Call
 
 	late  bool // the way depends on memory that was read late
 	ended bool
@@ -81,13 +84,11 @@ type Machine struct {
 
 // state is the registers. The bits of a mask of bytes say which bytes are known.
 type state struct {
-	pc       uint64
-	r        [16]uint64
-	known    [16]uint8
-	lateR    uint16 // registers that depend on memory that was read late
-	x        [16][2]uint64
-	knownX   [16]uint16
-	lateX    uint16
+	pc    uint64
+	r     [16]uint64
+	known [16]uint8
+	lateR uint16 // registers that depend on memory that was read late
+	vectors
 	flags    uint64
 	flagsOK  uint64 // flags that are known
 	lateF    bool
@@ -198,8 +199,18 @@ func (m *Machine) step(o *op) {
 		m.set(&o.args[0], o, value{bit(v), mask(ok), m.lateF})
 	case stringOp:
 		m.strings(o)
-	case sse:
-		m.sse(o)
+	case vectorOp:
+		m.vector(o)
+	case upperHalves:
+		m.zeroUpper(16 * int(bit(o.code == x86asm.VZEROUPPER)))
+	case extension:
+		m.extension(o)
+	case maskOp:
+		m.masks(o)
+	case clobber:
+		m.clobber(o)
+	case loop:
+		m.loop(o)
 	default:
 		m.integer(o)
 	}

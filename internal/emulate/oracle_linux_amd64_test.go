@@ -168,11 +168,28 @@ func (s *subject) step(t *testing.T, n int) []uint64 {
 	return path
 }
 
+// stored compares what the trace has stored with what the program has.
+func (s *subject) stored(t *testing.T, from uint64) {
+	t.Helper()
+	for i := range s.m.mem.words {
+		w := &s.m.mem.words[i]
+		var b [8]byte
+		if w.round != s.m.mem.round || !s.space.Bytes(w.addr, b[:]) {
+			continue
+		}
+		for k := range 8 {
+			if w.stored>>k&w.known>>k&1 != 0 && byte(w.v>>(8*k)) != b[k] {
+				t.Fatalf("after %d steps from %#x: at %#x there is % x, not %#x (known %#x)", s.m.Steps, from, w.addr, b, w.v, w.known)
+			}
+		}
+	}
+}
+
 // program compiles testdata/work.c.
 func program(t *testing.T) string {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "work")
-	if err := fixture.Compile(fixture.Tool(t, "gcc"), "-O2", "-o", exe, "testdata/work.c"); err != nil {
+	if err := fixture.Compile(fixture.Tool(t, "gcc"), "-O2", "-o", exe, "testdata/work.c", "-lm"); err != nil {
 		t.Fatal(err)
 	}
 	return exe
@@ -207,6 +224,9 @@ func TestInstructions(t *testing.T) {
 					t.Fatalf("after %d steps from %#x to %#x: register %d is %#x (known %#x), really %#x", s.m.Steps, path[0], path[len(path)-1], n, s.m.r[n], s.m.known[n], regs.R[dwarf])
 				}
 			}
+		}
+		if len(s.m.Branches) < MaxBranches {
+			s.stored(t, path[0])
 		}
 		sc.compare(t, s.m.Branches, path)
 		if sc.wrong > 0 {

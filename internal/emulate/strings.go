@@ -89,3 +89,42 @@ func (m *Machine) strings(o *op) {
 		}
 	}
 }
+
+// loop executes loop, loope and loopne.
+func (m *Machine) loop(o *op) {
+	if m.known[rcx] != 0xff || o.code != x86asm.LOOP && m.flagsOK&zero == 0 || o.narrow {
+		m.end(Unknown)
+		return
+	}
+	m.late = m.late || m.lateR>>rcx&1 != 0 || o.code != x86asm.LOOP && m.lateF
+	m.r[rcx]--
+	if m.r[rcx] != 0 && (o.code == x86asm.LOOP || m.flags&zero != 0 == (o.code == x86asm.LOOPE)) {
+		m.jump(o.target)
+	}
+}
+
+// clobber executes an instruction that writes registers that are no operands: they are not known
+// any more.
+func (m *Machine) clobber(o *op) {
+	lose := func(registers ...uint8) {
+		for _, r := range registers {
+			m.setReg(r, 8, false, value{})
+		}
+	}
+	switch o.code {
+	case x86asm.CPUID:
+		lose(rax, 3, rcx, 2)
+	case x86asm.XGETBV:
+		lose(rax, 2)
+	case x86asm.RDTSCP:
+		lose(rax, 2, rcx)
+	case x86asm.PCMPESTRI, x86asm.PCMPISTRI, x86asm.VPCMPESTRI, x86asm.VPCMPISTRI:
+		m.flagsOK &= direction
+		lose(rcx)
+	case x86asm.PCMPESTRM, x86asm.PCMPISTRM, x86asm.VPCMPESTRM, x86asm.VPCMPISTRM:
+		m.flagsOK &= direction
+		m.x[0].Known = 0
+	case x86asm.LDMXCSR, x86asm.VLDMXCSR:
+		m.mxcsrSet = true
+	}
+}

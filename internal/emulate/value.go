@@ -79,6 +79,8 @@ func (m *Machine) get(a *operand, o *op) value {
 			v.v, v.known = v.v>>8, v.known>>1
 		}
 		return v.extend(a.size)
+	case maskRegister:
+		return m.k[a.reg]
 	case constant:
 		return value{a.value & bitsMask(a.size), 0xff, false}
 	case inMemory:
@@ -114,6 +116,8 @@ func (m *Machine) set(a *operand, o *op, v value) {
 	switch a.kind {
 	case general:
 		m.setReg(a.reg, a.size, a.high, v)
+	case maskRegister:
+		m.k[a.reg] = v
 	case inMemory:
 		addr, ok, late := m.address(a, o)
 		if !ok {
