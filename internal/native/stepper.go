@@ -34,6 +34,7 @@ type Stepper struct {
 	fills      int                  // since it grew
 	sizes      map[uint64]frameSize // by the address at which frames stopped
 	sizesOf    uint32               // the generation that they belong to
+	registered registered
 }
 
 // entry is what is known of one address.
@@ -262,6 +263,13 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 		e.windows = true
 		e.rule, e.prov = s.peRule(c, m, a, at, pc)
 		return true
+	}
+	if m.File == nil && arch == cpu.AMD64 {
+		if e.rule = s.registeredRule(at, pc, c.Leaf); e.rule != nil {
+			// It was read after the sample, and is not kept: such code may be replaced.
+			e.prov, e.kind, e.generation = walk.Derived, walk.KindCompiled, s.generation-1
+			return true
+		}
 	}
 	if m.File != nil && m.File.Entry != 0 && s.reader.entered(arch, mem, m.File.Entry+m.Bias, at) {
 		e.first = true

@@ -1,9 +1,12 @@
 package native
 
 import (
+	"golang.org/x/arch/x86/x86asm"
+
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/walk"
+	"github.com/candid-profiler/candid/internal/x86"
 )
 
 // A system call of Windows code in Wine saves the registers of its caller in a frame, and goes on on
@@ -16,6 +19,7 @@ const (
 
 	wineFrameRIP = 0x70
 	wineFrameRSP = 0x88
+	wineFrameRBP = 0x98
 	wineFrameCFA = 0xa8 // syscall_cfa
 )
 
@@ -25,7 +29,7 @@ var wineFrame = [...]struct {
 	off int32
 }{
 	{cpu.RBX, 0x08}, {cpu.RSI, 0x20}, {cpu.RDI, 0x28}, {cpu.R12, 0x50}, {cpu.R13, 0x58}, {cpu.R14, 0x60},
-	{cpu.R15, 0x68}, {cpu.RSP, wineFrameRSP}, {cpu.RBP, 0x98},
+	{cpu.R15, 0x68}, {cpu.RSP, wineFrameRSP}, {cpu.RBP, wineFrameRBP},
 }
 
 // wineRule returns the rule that leads to the Windows code that made a system call, if r is one of
@@ -43,11 +47,48 @@ func wineRule(c *walk.Cursor, m *Module, r *ehframe.Rule, pc uint64) *ehframe.Ru
 	if !ok || r.RA.How != ehframe.AtCFA || r.RA.Off != -8 {
 		return r
 	}
-	out := &ehframe.Rule{CFAReg: reg, CFAOff: off - wineFrameCFA, RA: ehframe.Save{Reg: 16, How: ehframe.AtCFA, Off: wineFrameRIP}}
+	off -= wineFrameCFA
+	if c.Leaf && reg == cpu.RBP && returnsByRCX(c, pc) {
+		// Whoever jumped here has left rbp as it was: __wine_syscall_dispatcher_return, which a thread's
+		// start, callbacks and faults end with, and __wine_unix_call_dispatcher.
+		reg, off = cpu.RCX, 0
+	}
+	out := &ehframe.Rule{CFAReg: reg, CFAOff: off, RA: ehframe.Save{Reg: 16, How: ehframe.AtCFA, Off: wineFrameRIP}}
 	for _, s := range wineFrame {
 		out.Saves = append(out.Saves, ehframe.Save{Reg: s.reg, How: ehframe.AtCFA, Off: s.off})
 	}
 	return out
+}
+
+// maxReturn bounds the instructions that are read to the point at which a dispatcher restores rbp.
+const maxReturn = 40
+
+// returnsByRCX reports whether the code at pc restores rbp from the frame that rcx points to, without
+// having changed rcx.
+func returnsByRCX(c *walk.Cursor, pc uint64) bool {
+	for range maxReturn {
+		code := c.Code(pc, 15)
+		inst, err := x86.Decode(code)
+		if err != nil {
+			return false
+		}
+		to := inst.Args[0]
+		from, _ := inst.Args[1].(x86asm.Mem)
+		switch {
+		case inst.Op == x86asm.MOV && to == x86asm.RBP:
+			return from.Base == x86asm.RCX && from.Index == 0 && from.Disp == wineFrameRBP
+		case inst.Op == x86asm.JMP:
+			rel, ok := to.(x86asm.Rel)
+			if !ok {
+				return false
+			}
+			pc += uint64(int64(rel))
+		case to == x86asm.RCX || to == x86asm.ECX, inst.Op == x86asm.CALL, inst.Op == x86asm.RET, inst.Op == x86asm.SYSCALL:
+			return false
+		}
+		pc += uint64(inst.Len)
+	}
+	return false
 }
 
 // returnFromInterrupt is the rule at the instruction iretq: rip, cs, rflags, rsp and ss are on the

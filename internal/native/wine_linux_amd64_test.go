@@ -58,7 +58,7 @@ type windowsScore struct {
 // A system call is different: it takes its return address off the stack, and Wine continues in the
 // code that made it, a few bytes before.
 func (s *subject) compareWindows(t *testing.T, w *wine.Process, sc *windowsScore, stub *uint64) {
-	s.tr.Snapshot(&s.snap, 1<<16)
+	s.tr.Snapshot(&s.snap, 1<<18)
 	regs := s.tr.Regs()
 	f := capture.Followed{
 		Load:     func(b []byte, addr uint64) bool { return s.tr.Memory().Bytes(addr, b) },
@@ -68,7 +68,7 @@ func (s *subject) compareWindows(t *testing.T, w *wine.Process, sc *windowsScore
 	f.Go(w.Follow())
 	s.snap.Regions = f.Regions
 	s.p.Memory().Invalidate()
-	s.walker.Walk(&s.snap, s.p.Memory(), &s.stack)
+	s.walker.Walk(&s.snap, codeOnly{s}, &s.stack)
 	sc.steps++
 	sc.images[s.moduleOf(s.tr.PC())]++
 	frames := s.stack.Frames
@@ -126,6 +126,21 @@ func (s *subject) compareWindows(t *testing.T, w *wine.Process, sc *windowsScore
 		at++
 	}
 	sc.right++
+}
+
+// codeOnly is a process's memory without its data: when a sample is walked, those are other ones than
+// when it was taken. What a walk needs of them was copied.
+type codeOnly struct{ s *subject }
+
+func (m codeOnly) Word(addr uint64) (uint64, bool) {
+	if !m.s.native.Executable(addr) {
+		return 0, false
+	}
+	return m.s.p.Memory().Word(addr)
+}
+
+func (m codeOnly) Bytes(addr uint64, p []byte) bool {
+	return m.s.native.Executable(addr) && m.s.p.Memory().Bytes(addr, p)
 }
 
 func (s *subject) bytesAt() []byte {
@@ -226,5 +241,23 @@ func TestWindowsEveryInstruction(t *testing.T) {
 				t.Errorf("only %d instructions", sc.steps)
 			}
 		})
+	}
+}
+
+// TestWindowsGeneratedCode checks that no caller is wrong at any instruction of code that a program
+// generates and registers unwind data for.
+func TestWindowsGeneratedCode(t *testing.T) {
+	text, err := os.ReadFile("testdata/windows/generated.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, w := windowsSubject(t, fixture.MinGW(t, "x86_64-w64-mingw32-gcc", "generated.exe", string(text), "-O2"))
+	sc := s.stepWindows(t, w, 4000)
+	t.Logf("%+v", sc)
+	if sc.wrong > 0 || sc.short > 0 || sc.incomplete > 0 || sc.guessed > 0 {
+		t.Errorf("%d wrong callers, %d missing, %d stacks are not complete, %d are guesses, of %d instructions", sc.wrong, sc.short, sc.incomplete, sc.guessed, sc.steps)
+	}
+	if n := sc.images["[anon]"]; n < 500 {
+		t.Errorf("%d instructions of generated code were checked: %v", n, sc.images)
 	}
 }

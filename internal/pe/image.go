@@ -68,6 +68,7 @@ type Section struct {
 const (
 	SectionCode    = 0x20
 	SectionExecute = 0x20000000
+	SectionWrite   = 0x80000000
 )
 
 // Executable reports whether the section holds code.

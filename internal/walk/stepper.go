@@ -94,6 +94,9 @@ func (c *Cursor) far(addr uint64) (uint64, bool) {
 	if c.Other.holds(addr) {
 		return binary.LittleEndian.Uint64(c.Other.Bytes[addr-c.Other.Base:]), true
 	}
+	if b := c.Copied(addr, 8); b != nil {
+		return binary.LittleEndian.Uint64(b), true
+	}
 	c.Outside = true
 	if c.Mem == nil {
 		return 0, false

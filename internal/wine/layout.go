@@ -21,11 +21,12 @@ type layout struct {
 	// In the frame of a system call.
 	rip, rsp uint64
 	prev     uint64 // the frame of the system call that led to a callback to Windows code
+	size     uint32 // of what stacks are walked by
 }
 
 // kernelStackSize is the size of the stack of Wine's own code (unix_private.h: kernel_stack_size).
 const kernelStackSize = 0x100000
 
 var layouts = []layout{
-	{wine: "10.0", frame: 0x328, kernelStack: 0x370, pthread: 0x320, rip: 0x70, rsp: 0x88, prev: 0xa0}, // seen
+	{wine: "10.0", frame: 0x328, kernelStack: 0x370, pthread: 0x320, rip: 0x70, rsp: 0x88, prev: 0xa0, size: 0xb8}, // seen
 }

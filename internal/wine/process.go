@@ -177,7 +177,9 @@ func (p *Process) Follow() *capture.Follow { return p.follow }
 const fixedCopy = 64 << 10
 
 // way makes the description: if the stack pointer is not on the Windows stack, the part of that from
-// where the last system call was made is copied.
+// where the last system call was made is copied. So is the frame while a dispatcher of system calls
+// fills or leaves it: then rcx is its address, the stack pointer is above it or still on the Windows
+// stack, and the return address is nowhere else.
 func (p *Process) way() *capture.Follow {
 	const (
 		thread = iota
@@ -211,6 +213,16 @@ func (p *Process) way() *capture.Follow {
 	check := add(capture.Step{Op: capture.OpNotZero, Dst: self})
 	add(capture.Step{Op: capture.OpJump, No: end})
 	steps[check].No = uint8(len(steps))
+	load(frame, teb, p.layout.frame)
+	filling := add(capture.Step{Op: capture.OpRegister, Dst: room, Arg: cpu.RCX})
+	add(capture.Step{Op: capture.OpLess, Dst: room, Src: frame})
+	is := add(capture.Step{Op: capture.OpNotZero, Dst: room})
+	past := add(capture.Step{Op: capture.OpJump})
+	steps[is].No = uint8(len(steps))
+	refused := add(capture.Step{Op: capture.OpCopy, Dst: frame, Arg: p.layout.size})
+	for _, i := range []int{filling, past, refused} {
+		steps[i].No = uint8(len(steps))
+	}
 	load(base, teb, tebStackBase)
 	load(limit, teb, tebStackLimit)
 	unknown := add(capture.Step{Op: capture.OpRegister, Dst: sp, Arg: cpu.RSP})
@@ -223,7 +235,6 @@ func (p *Process) way() *capture.Follow {
 	for _, i := range []int{unknown, above, below} {
 		steps[i].No = uint8(len(steps))
 	}
-	load(frame, teb, p.layout.frame)
 	load(from, frame, p.layout.rsp)
 	minus(size, base, from, 0)
 	large := add(capture.Step{Op: capture.OpCopy, Dst: from, Src: size})
