@@ -14,8 +14,8 @@ cd "$(dirname "$0")/.."
 
 # waits: packages that stop threads, load BPF programs, start Chromium or JVMs, the ones that
 # take longest first. Their tests tolerate load on both CPUs.
-waits='cmd/candid internal/hotspot internal/record internal/view internal/runtimes/dotnet internal/format/jfr
-  internal/capture/suspend internal/capture/winsuspend internal/native internal/capture/bpfcopy internal/format/html internal/capture/engines
+waits='internal/capture/winsuspend cmd/candid internal/hotspot internal/record internal/view internal/runtimes/dotnet internal/format/jfr
+  internal/capture/suspend internal/native internal/capture/bpfcopy internal/format/html internal/capture/engines
   internal/dump internal/store internal/push internal/nativeimage internal/symbol internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
 # measures: packages whose tests compare the machine's time, nice levels or CPUs with their own.
 measures='internal/kallsyms internal/hostinfo internal/oracle internal/attribution internal/priority internal/walk'
@@ -41,10 +41,16 @@ dirs() { printf './%s\n' "$@"; }
 # again EVENTS: run each test that the machine did not permit, according to the events, alone
 # with its parent tests. A test that is skipped again stays skipped.
 again() {
-  local package test failed=0
+  local package test failed=0 built='' dir
+  dir=$(mktemp -d) || return 1
   while read -r package test; do
-    go test -json -count=1 -p 1 -timeout $limit -run "$(printf %s "$test" | sed -e 's/[][().*+?^${}|\\]/\\&/g' -e 's,/,$/^,g' -e 's/^/^/' -e 's/$/$/')" "$package" || failed=1
+    if [ "$package" != "$built" ]; then # once for all tests of a package
+      go test -c $vetted -o "$dir/tests" "$package" && built=$package || { failed=1; continue; }
+    fi
+    (cd "$(go list -f '{{.Dir}}' "$package")" && go tool test2json -t -p "$package" "$dir/tests" -test.v=test2json -test.timeout $limit \
+      -test.run "$(printf %s "$test" | sed -e 's/[][().*+?^${}|\\]/\\&/g' -e 's,/,$/^,g' -e 's/^/^/' -e 's/$/$/')" </dev/null) || failed=1
   done < <(sed -n 's/.*"Package":"\([^"]*\)","Test":"\([^"]*\)".*the machine did not permit the measurement.*/\1 \2/p' "$1" | sort -u)
+  rm -rf "$dir"
   return $failed
 }
 

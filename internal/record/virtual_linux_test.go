@@ -73,6 +73,10 @@ public class Ladder {
         reflected = Ladder.class.getMethod("park");
         waits = Ladder::park;
         h0(199);
+        int asked = turns;
+        turns = 30;
+        for (int i = 0; i < 1500; i++) warm();
+        turns = asked;
         for (int i = 0; i < 60; i++) warm();
         System.out.println("ready");
         System.out.flush();
@@ -90,7 +94,9 @@ public class Ladder {
 		fmt.Fprintf(&b, "    static void h%d(int d) { if (d == %d) nap(d); else %s; b%d(); }\n", i, i, next, i)
 		fmt.Fprintf(&b, "    static void b%d() { long v = %d; for (int i = turns; i > 0; i--) v = v * 31 + (v >> 3); sink = v; }\n", i, i)
 	}
-	// How long each bN takes must not depend on when the VM compiles it.
+	// How long each bN takes must not depend on when the VM compiles it: C2 does so once it was called
+	// Tier4MinInvocationThreshold times (600), which those of the lower levels are much sooner. The
+	// program waits for each of these compilations (climb).
 	b.WriteString("    static void warm() {\n")
 	for i := range ladderSteps {
 		fmt.Fprintf(&b, "        b%d();\n", i)
@@ -126,7 +132,8 @@ func climb(t *testing.T, r rung, seconds float64) *profile.Profile {
 	t.Helper()
 	args := []string{"--add-exports", "java.base/jdk.internal.vm=ALL-UNNAMED"}
 	classes := fixture.Classes(t, r.jdk, append(slices.Clone(args), ladder(t), filepath.Join("testdata", "Ladders.java"))...)
-	args = append(args, "-Xmx256m", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Ladder::*", "-cp", classes)
+	args = append(args, "-Xmx256m", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Ladder::*",
+		"-XX:CompileCommand=BackgroundCompilation,Ladder::b*,false", "-cp", classes)
 	args = append(args, r.flags...)
 	if r.mode == "structured" {
 		args = append(args, "--enable-preview")
