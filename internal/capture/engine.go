@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/vmread"
 )
 
 // Options is what an engine is asked to do.
@@ -25,6 +26,8 @@ type Options struct {
 	// TellMost is how many sleeps that go on may be reported in a second; if there are more, each
 	// is held back for longer. 0: any number.
 	TellMost int
+	// Reads is when reads of a target's memory that do not return are given up; nil: after a while.
+	Reads *vmread.Ends
 	// Ready, if it is set, is called once by Run, as soon as everything that the targets do is
 	// sampled: a target that waits for it can be released. If it fails, Run does.
 	Ready func() error

@@ -48,6 +48,10 @@ type Options struct {
 	// Launched is called once when the launched program has been started, with a function that
 	// passes a signal on to it; may be nil.
 	Launched func(signal func(os.Signal) error)
+	// Attaching is called when a program to launch has been started, before anything of a target is
+	// read, and Attached when the engine has been opened: nothing more has to be loaded or started then.
+	// Both may be nil.
+	Attaching, Attached func()
 	// Progress is called about five times a second with the samples so far; may be nil.
 	Progress func(samples uint64, elapsed time.Duration)
 	Live     Live // receives the samples as they come, instead of the profile; may be nil

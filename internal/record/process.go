@@ -91,6 +91,7 @@ func (s *session) hold(pid int) (t *target.Process, unseen bool, err error) {
 	t, err = target.Open(pid)
 	switch {
 	case err == nil:
+		t.EndReads(&s.reads)
 		if space != nil {
 			t.Remember(space)
 		}

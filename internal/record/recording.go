@@ -13,7 +13,6 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/runtimes/supported"
-	"github.com/candid-profiler/candid/internal/vmread"
 )
 
 // Recording is a recording that is being made, from Start until Stop. Its methods may be called from
@@ -72,7 +71,7 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 	r.release = append(r.release, priority.AddProcs(1))
 	// The same process given twice is one target.
 	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
-	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep}
+	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep, Reads: &s.reads}
 	opts.Tell = tellEvery
 	if o.Live == nil {
 		opts.TellMost = tellMost
@@ -81,6 +80,9 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 		if err = r.launch(&opts); err != nil {
 			return r, err
 		}
+	}
+	if o.Attaching != nil {
+		o.Attaching()
 	}
 	// Loading the engine takes as long as examining the targets.
 	for _, e := range events {
@@ -110,6 +112,9 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 		o.Log(why)
 	}
 	o.Log(engine.Describe())
+	if o.Attached != nil {
+		o.Attached()
+	}
 
 	// Attaching took a while, in which the targets ran unsampled.
 	for _, p := range s.procs {
@@ -172,7 +177,7 @@ const lastReads = 60 * time.Millisecond
 // sample runs the engine until it ends.
 func (r *Recording) sample(ctx context.Context) {
 	// Reads that remain after the end of the recording are made soon or never.
-	soon := context.AfterFunc(ctx, func() { vmread.EndBy(time.Now().Add(lastReads)) })
+	soon := context.AfterFunc(ctx, func() { r.s.reads.By(time.Now().Add(lastReads)) })
 	r.named = r.s.endOnTime(ctx)
 	r.err = r.engine.Run(ctx, r.s)
 	soon()
@@ -243,7 +248,6 @@ func (r *Recording) Rotate(next Live) (*Result, error) {
 // Stop ends the recording and returns its last part, which is all of it if Rotate was not called.
 func (r *Recording) Stop() (*Result, error) {
 	defer r.undo()
-	defer vmread.EndBy(time.Time{})
 	r.cancel()
 	<-r.ended
 	s := r.s

@@ -17,6 +17,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/vmread"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -28,6 +29,7 @@ type session struct {
 	events  []profile.Event
 	period  time.Duration // between samples of a clock, as requested
 	engine  sampler
+	reads   vmread.Ends // when reads of targets' memory are given up
 
 	// The part that is being recorded.
 	b       *profile.Builder

@@ -28,6 +28,13 @@ func (p *Process) Unread() []string {
 	return p.sys.access.avoid.Notes()
 }
 
+// EndReads makes reads of the process's memory that do not return be given up when ends says so.
+func (p *Process) EndReads(ends *vmread.Ends) {
+	if p.sys.access != nil {
+		p.sys.access.stuck.End(ends)
+	}
+}
+
 // givenUp finds out which of the ranges could not be read, after a call for them was given up, and
 // avoids its mapping from then on.
 func (a *vmAccess) givenUp(reqs []Read) {

@@ -64,7 +64,13 @@ const (
 )
 
 // Stuck counts the calls of one user that were given up and have not returned.
-type Stuck struct{ n atomic.Int32 }
+type Stuck struct {
+	n    atomic.Int32
+	ends atomic.Pointer[Ends]
+}
+
+// End makes the calls of this user be given up when ends says so.
+func (s *Stuck) End(ends *Ends) { s.ends.Store(ends) }
 
 // Count returns how many there are.
 func (s *Stuck) Count() int { return int(s.n.Load()) }
@@ -76,22 +82,6 @@ var allStuck atomic.Int32
 var idle struct {
 	sync.Mutex
 	helpers []*helper
-}
-
-// endBy is when calls are given up at the latest, in ns since began; 0: not set.
-var (
-	endBy atomic.Int64
-	began = time.Now()
-)
-
-// EndBy makes calls that sleep be given up at t at the latest, whatever the usual patience is: it is
-// for the end of a recording. The zero time takes that back.
-func EndBy(t time.Time) {
-	var ns int64
-	if !t.IsZero() {
-		ns = max(int64(t.Sub(began)), 1)
-	}
-	endBy.Store(ns)
 }
 
 func newHelper() *helper {
@@ -250,14 +240,13 @@ func (h *helper) wait() bool {
 		if begin == 0 {
 			begin = now
 		}
-		end := time.Duration(endBy.Load())
 		if h.sleeps() {
 			asleep++
 		} else {
 			asleep = 0
 		}
 		// The second look makes sure that the thread was not just waiting for a lock.
-		if asleep >= 2 && (now-begin >= patience || end != 0 && now >= end) {
+		if asleep >= 2 && (now-begin >= patience || h.stuck.ends.Load().passed(now)) {
 			h.stuck.n.Add(1)
 			allStuck.Add(1)
 			if h.state.CompareAndSwap(busy, givenUp) {

@@ -102,6 +102,7 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opts: opts, events: events, targets: perfevent.NewTargets(opts.All), execed: map[uint32]bool{}, begun: map[uint32]uint64{}, known: map[uint32]knowledge{}, kept: newBacklog(maxHeld)}
+	e.seen.stuck.End(opts.Reads)
 	size := ringSize(opts, len(cpus))
 	if e.progs, err = load(opts, events, variant, size); err != nil {
 		return nil, err
