@@ -4,8 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // privileges returns what /proc/PID/status says of privileges.
@@ -63,4 +66,155 @@ func TestLaunchedPrivileges(t *testing.T) {
 			t.Errorf("with engine %s it has\n%s\nwithout candid\n%s", engine, got, privileges(string(want)))
 		}
 	}
+}
+
+// confinedAs returns the privileges of all of a process's threads once it is confined: Seccomp is 2, or
+// if unfiltered, its capabilities have become fewer.
+func confinedAs(t *testing.T, pid string, unfiltered bool) []string {
+	t.Helper()
+	var all []string
+	for range 200 {
+		all = nil
+		tasks, err := os.ReadDir("/proc/" + pid + "/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := true
+		for _, task := range tasks {
+			b, err := os.ReadFile("/proc/" + pid + "/task/" + task.Name() + "/status")
+			if err != nil {
+				continue // the thread has ended
+			}
+			got := privileges(string(b))
+			all = append(all, got)
+			done = done && (strings.Contains(got, "Seccomp: 2") || unfiltered && !strings.Contains(got, "CapEff: "+everything()))
+		}
+		if done {
+			return all
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("it is not confined:\n%s", strings.Join(all, "\n\n"))
+	return nil
+}
+
+// everything returns the capabilities of this process as the kernel writes them.
+var everything = sync.OnceValue(func() string {
+	b, _ := os.ReadFile("/proc/self/status")
+	_, after, _ := strings.Cut(string(b), "CapEff:")
+	return strings.Fields(after)[0]
+})
+
+// Commands that look at other processes have given up what they do not need while they look, on each
+// of their threads.
+func TestSamplersAreConfined(t *testing.T) {
+	t.Parallel()
+	able(t)
+	root(t)
+	// DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, IPC_LOCK, SYS_PTRACE, SYS_NICE, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE.
+	const looking, withKill = "CapEff: 000001c40088400e", "CapEff: 000001c40088402e"
+	if has, err := strconv.ParseUint(everything(), 16, 64); err != nil || has&0x1c40088402e != 0x1c40088402e || has == 0x1c40088402e {
+		t.Skipf("root has the capabilities %s here", everything())
+	}
+	target := program(t, "spin").pid()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args       []string
+		caps       string
+		unfiltered bool
+	}{
+		{[]string{"record", "-p", target, "-o", "x.jfr"}, looking, false},
+		{[]string{"record", "-p", target, "--engine", "suspend", "-o", "x.html"}, looking, false},
+		{[]string{"record", "-a", "-e", "cpu,off-cpu", "-o", "x.jfr"}, looking, false},
+		{[]string{"top", "--once", "-d", "100s", "-p", target}, looking, false},
+		{[]string{"dump", "--repeat", "1000", "-p", target}, looking, false},
+		{[]string{"record", "-o", "x.jfr", "--", self}, withKill, false},
+		// The browser that will be started must not be confined.
+		{[]string{"record", "-p", target, "--view", "-o", "x.html"}, looking, true},
+	} {
+		t.Run(strings.Join(c.args[:len(c.args)-1], " "), func(t *testing.T) {
+			run := command(t, c.args...)
+			run.Env = append(os.Environ(), actAs+"=spin")
+			pid := start(t, run).pid()
+			for _, got := range confinedAs(t, pid, c.unfiltered) {
+				filter := "NoNewPrivs: 1 Seccomp: 2"
+				if c.unfiltered {
+					filter = "NoNewPrivs: 0 Seccomp: 0"
+				}
+				if !strings.Contains(got, c.caps) || !strings.Contains(got, strings.Replace(c.caps, "Eff", "Prm", 1)) || !strings.Contains(got, "CapInh: 0000000000000000") ||
+					!strings.Contains(got, "CapAmb: 0000000000000000") || !strings.Contains(strings.Join(strings.Fields(got), " "), filter) {
+					t.Errorf("a thread has\n%s\nwant %s and %s", got, c.caps, filter)
+				}
+			}
+		})
+	}
+}
+
+// Processes of other users that come while candid records, when it has given up what it can, are
+// recorded, by every engine, and a program of another user that was launched can be ended.
+func TestConfinedSeesNewcomers(t *testing.T) {
+	t.Parallel()
+	able(t)
+	root(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := public(t, 0o755)
+	other := filepath.Join(dir, "newcomer")
+	if err := exec.Command("cp", self, other).Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range []string{"auto", "perf", "suspend"} {
+		t.Run(engine, func(t *testing.T) {
+			var r result
+			for _, long := range forLong {
+				run := command(t, "record", "-q", "--engine", engine, "--children", "-F", "500", "-d", long, "-o", "-", "--format", "collapsed", "--",
+					"sh", "-c", "sleep 0.3; setpriv --reuid=65534 --regid=65534 --clear-groups timeout "+long+" "+other+"; exit 0")
+				run.Env = append(os.Environ(), actAs+"=spin")
+				in, open, err := os.Pipe() // the newcomer ends when its input does
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer in.Close()
+				defer open.Close()
+				run.Stdin = in
+				if r = finish(t, run); samples(r.out, "spin") >= 5 {
+					return
+				}
+			}
+			t.Errorf("exit code %d, %d samples of the newcomer\n%s%s", r.code, samples(r.out, "spin"), r.out, r.err)
+		})
+	}
+}
+
+// A process without CAP_SYS_PTRACE may trace those that hold no capability that it does not hold: so in
+// a container candid gives up nothing, and records what it could.
+func TestConfinedInContainers(t *testing.T) {
+	t.Parallel()
+	able(t)
+	root(t)
+	// What Docker leaves to root.
+	const docker = "-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write"
+	inside := []string{"--inh-caps=-all", "--bounding-set=" + docker}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("setpriv", append(inside, self)...)
+	c.Env = append(os.Environ(), actAs+"=spin")
+	target := start(t, c)
+	target.wait(t, "ready")
+	var r result
+	for _, long := range forLong {
+		run := exec.Command("setpriv", append(inside, binary, "record", "-F", "500", "--engine", "suspend", "-d", long, "-p", target.pid(), "-o", "-", "--format", "collapsed")...)
+		run.Dir = t.TempDir()
+		if r = finish(t, run); samples(r.out, "spin") >= 5 {
+			return
+		}
+	}
+	t.Errorf("exit code %d, %d samples\n%s%s", r.code, samples(r.out, "spin"), r.out, r.err)
 }

@@ -68,6 +68,7 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 			if err := enoughFiles("dump"); err != nil {
 				return err
 			}
+			confineDump()
 			tell, opened := priority.Held(func(t priority.Report) {
 				if t.Refused() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+t.String())

@@ -224,16 +224,26 @@ func TestCandidIsKilledAfterLaunching(t *testing.T) {
 	c.Env = append(os.Environ(), actAs+"=tick")
 	r := start(t, c)
 	r.wait(t, "tick")
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", r.Process.Pid))
-	if err != nil {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.Process.Pid))
+	if err != nil || len(lists) == 0 {
 		t.Skipf("the kernel does not list children: %v", err)
 	}
-	for threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.Process.Pid)); len(strings.Fields(string(children))) == 0 && len(threads) > 0; threads = threads[1:] {
-		children, _ = os.ReadFile(threads[0])
+	var pid int
+	var askers []string // the copy of candid that asks file systems
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // the thread may have ended
+		for _, child := range strings.Fields(string(children)) {
+			if line, _ := os.ReadFile("/proc/" + child + "/cmdline"); strings.HasPrefix(string(line), "candid: asking") {
+				askers = append(askers, child)
+			} else if pid != 0 {
+				t.Fatalf("candid has children besides %d and %s: %q", pid, askers, children)
+			} else if pid, err = strconv.Atoi(child); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(children)))
-	if err != nil {
-		t.Fatalf("children of candid: %q", children)
+	if pid == 0 || len(askers) > 1 {
+		t.Fatalf("the program is %d, the copies of candid are %s", pid, askers)
 	}
 	r.Process.Kill()
 	r.Process.Wait()
@@ -244,6 +254,12 @@ func TestCandidIsKilledAfterLaunching(t *testing.T) {
 	defer child.Kill()
 	alone := &running{&exec.Cmd{Process: child}, r.lines, r.in}
 	unharmed(t, alone)
+	for _, asker := range askers {
+		await(t, "the end of candid's copy "+asker, func() bool {
+			line, err := os.ReadFile("/proc/" + asker + "/cmdline")
+			return err != nil || !strings.HasPrefix(string(line), "candid: asking")
+		})
+	}
 }
 
 // With --children the processes that a target starts become targets.

@@ -17,12 +17,8 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// confined gives up what reading files does not need. Tests that run commands in their own process
-// keep it: it cannot be taken back.
-var confined = func() {}
-
 func main() {
-	confined = confine.Reader
+	confined, confining = confine.Reader, true
 	// The copy of candid through which a program is launched never gets here: it waits in the
 	// package launch/early.
 	os.Exit(run(os.Args[1:]))

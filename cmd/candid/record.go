@@ -201,6 +201,8 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if len(f.events) > 1 && format.OneEvent(out.name) {
 		say(out.name + " files hold one event: the first of " + strings.Join(f.events, ", ") + " that has samples; .jfr, .pb.gz and .html hold all")
 	}
+	// A browser that is started at the end would be confined too.
+	confineTo(&o, f.view && !out.streams())
 	res, runErr := record.Run(ctx, o)
 	status.clear()
 	if res == nil || res.Profile == nil {

@@ -150,6 +150,7 @@ func runTop(cmd *cobra.Command, f *topFlags, args []string) error {
 			say("what the program prints is discarded; --output FILE keeps it")
 		}
 	}
+	confineTo(&o, false)
 	var end ending
 	if f.once {
 		end, err = f.runOnce(cmd, o, say)

@@ -14,8 +14,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("CONFINE_TEST") != "" {
+	switch os.Getenv("CONFINE_TEST") {
+	case "reading":
 		confined()
+		return
+	case "sampling":
+		sampling()
 		return
 	}
 	os.Exit(m.Run())
@@ -28,15 +32,7 @@ func confined() {
 		go func() { runtime.LockOSThread(); <-stay }()
 	}
 	Reader()
-	tasks, _ := os.ReadDir("/proc/self/task")
-	for _, task := range tasks {
-		b, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
-		for line := range strings.Lines(string(b)) {
-			if f := strings.Fields(line); f[0] == "CapEff:" || f[0] == "CapPrm:" || f[0] == "NoNewPrivs:" || f[0] == "Seccomp:" {
-				fmt.Println(f[0], f[1])
-			}
-		}
-	}
+	printPrivileges()
 	var word [8]byte
 	local := []unix.Iovec{{Base: &word[0], Len: 8}}
 	_, err := unix.ProcessVMReadv(os.Getppid(), local, []unix.RemoteIovec{{Base: 4096, Len: 8}}, 0)
@@ -51,17 +47,37 @@ func confined() {
 	}
 }
 
-// A process that is confined can do nothing on any of its threads that reading files does not need,
-// and reads and writes files.
-func TestReader(t *testing.T) {
+// printPrivileges prints the privileges of each thread.
+func printPrivileges() {
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, task := range tasks {
+		b, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); f[0] == "CapEff:" || f[0] == "CapPrm:" || f[0] == "NoNewPrivs:" || f[0] == "Seccomp:" {
+				fmt.Println(f[0], f[1])
+			}
+		}
+	}
+}
+
+// inAnother returns what another process of this program prints that confines itself.
+func inAnother(t *testing.T, how string) string {
+	t.Helper()
 	c := exec.Command("/proc/self/exe")
-	c.Env = append(os.Environ(), "CONFINE_TEST=1")
+	c.Env = append(os.Environ(), "CONFINE_TEST="+how)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return string(out)
+}
+
+// A process that is confined can do nothing on any of its threads that reading files does not need,
+// and reads and writes files.
+func TestReader(t *testing.T) {
+	out := inAnother(t, "reading")
 	threads := 0
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		f := strings.Fields(line)
 		switch f[0] {
 		case "CapEff:", "CapPrm:":

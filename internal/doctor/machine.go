@@ -29,7 +29,7 @@ func (f *facts) machine(engine string, hz float64) []Check {
 	add(f.checkPerf(), f.checkCounters(), f.checkClock(), f.checkTick())
 	add(f.checkUser())
 	add(f.checkCapabilities()...)
-	add(f.checkNoNewPrivs(), f.checkSeccomp(), f.checkRead())
+	add(f.checkKept(), f.checkNoNewPrivs(), f.checkSeccomp(), f.checkRead())
 	add(f.checkParanoid(engine), f.checkRate(hz), f.checkTime(), f.checkMlock(engine), f.checkNames(), f.checkUnprivilegedBPF(), f.checkYama())
 	add(f.checkFiles(engine, 0), f.checkLocked(), f.checkNice(), f.checkCPULimit())
 	add(f.checkNamespaces(), f.checkProc())

@@ -45,6 +45,17 @@ func TracepointID(p capture.Point) (uint64, error) {
 	return id, nil
 }
 
+// TracingMounted reports whether the kernel's tracing files are mounted where they may be read. If
+// they are not, CAP_SYS_ADMIN is needed to open them.
+func TracingMounted() bool {
+	for _, at := range tracefsAt {
+		if _, err := os.Stat(at + "/events"); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // openTracefs opens the directory of the kernel's tracing files. If it is not mounted, it is opened
 // without mounting it anywhere.
 func openTracefs() (*os.File, error) {
