@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"sync"
@@ -33,6 +34,7 @@ const (
 const (
 	stored = 0
 	zstded = 1
+	parted = 2 // several bodies, each packed: see parts.go
 )
 
 // header is what comes before each block:
@@ -93,12 +95,7 @@ func (p *packer) append(b []byte, kind byte, from, to int64, raw []byte) ([]byte
 	if len(raw) > maxBlock {
 		return b, fmt.Errorf("a block of %d bytes is more than the %d that a store takes", len(raw), maxBlock)
 	}
-	if p.z == nil {
-		// The options are constants and valid. A window of 1 MiB is larger than nearly all blocks.
-		p.z, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
-			zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
-	}
-	p.work = p.z.EncodeAll(raw, p.work[:0])
+	p.work = p.zstd(raw, p.work[:0])
 	body, codec := p.work, byte(zstded)
 	if len(body) >= len(raw) {
 		body, codec = raw, stored
@@ -107,11 +104,23 @@ func (p *packer) append(b []byte, kind byte, from, to int64, raw []byte) ([]byte
 	return append(h.append(b), body...), nil
 }
 
+// zstd appends raw, packed, to b.
+func (p *packer) zstd(raw, b []byte) []byte {
+	if p.z == nil {
+		// The options are constants and valid. A window of 1 MiB is larger than nearly all blocks.
+		p.z, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+			zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+	}
+	return p.z.EncodeAll(raw, b)
+}
+
 // unpackers are decoders, which keep tables of some hundred kilobytes each.
 var unpackers = sync.Pool{New: func() any {
 	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxBlock), zstd.IgnoreChecksum(true))
 	return d
 }}
+
+var errSum = errors.New("the checksum is wrong")
 
 // unpack checks the body of a block and unpacks it into buf, which it may replace by a larger one.
 func (h *header) unpack(body, buf []byte) ([]byte, error) {
@@ -119,21 +128,26 @@ func (h *header) unpack(body, buf []byte) ([]byte, error) {
 	case uint32(len(body)) != h.length:
 		return nil, fmt.Errorf("%d bytes of %d are there", len(body), h.length)
 	case crc32.Checksum(body, castagnoli) != h.sum:
-		return nil, fmt.Errorf("the checksum is wrong")
+		return nil, errSum
 	case h.codec == stored:
 		return append(buf[:0], body...), nil
 	case h.codec != zstded:
 		return nil, fmt.Errorf("%w: packed in a way %d that is not known", ErrNewer, h.codec)
 	}
+	return unzstd(body, buf, h.raw)
+}
+
+// unzstd unpacks into buf what has raw bytes, at most maxBlock. It may replace buf by a larger one.
+func unzstd(body, buf []byte, raw uint32) ([]byte, error) {
 	d := unpackers.Get().(*zstd.Decoder)
 	defer unpackers.Put(d)
 	// The length bounds what is unpacked: zstd data may claim anything.
-	if uint32(cap(buf)) < h.raw {
-		buf = make([]byte, 0, h.raw)
+	if uint32(cap(buf)) < raw {
+		buf = make([]byte, 0, raw)
 	}
 	out, err := d.DecodeAll(body, buf[:0])
-	if err == nil && uint32(len(out)) != h.raw {
-		err = fmt.Errorf("%d bytes were packed, not %d", len(out), h.raw)
+	if err == nil && uint32(len(out)) != raw {
+		err = fmt.Errorf("%d bytes were packed, not %d", len(out), raw)
 	}
 	return out, err
 }

@@ -109,13 +109,14 @@ func (in *intern) thread(i uint32) uint32 {
 		if added {
 			s.fresh.threads = append(s.fresh.threads, w)
 		}
+		s.serviceOf[at] = v.service
 		in.threads[i] = at + 1
 	}
 	return in.threads[i] - 1
 }
 
 // encode returns the content of a block of samples of a profile that began at from.
-func (s *segment) encode(p *profile.Profile, service func(process int) string, from time.Time) []byte {
+func (s *segment) encode(p *profile.Profile, service func(process int) string, from time.Time) content {
 	in := newIntern(s, p, service)
 	m := &p.Meta
 	a := about{
@@ -132,6 +133,7 @@ func (s *segment) encode(p *profile.Profile, service func(process int) string, f
 		a.events = append(a.events, event{name: s.string(e.Name), unit: s.string(e.Unit), kind: e.Kind, period: e.Period})
 	}
 	in.enter()
+	s.serviceOf = make(map[uint32]uint32)
 	kinds := make(map[kind]uint32)
 	entries := make([]entry, 0, p.SampleCount())
 	// The clock may have been stepped between the two moments: samples keep their distances.
@@ -158,5 +160,5 @@ func (s *segment) encode(p *profile.Profile, service func(process int) string, f
 	a.needs = s.total()
 	s.processes.forget()
 	s.threads.forget()
-	return a.encodeEntries(a.append(nil), p.Events, entries)
+	return content{about: a.append(nil), parts: in.divide(&a, entries)}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -34,7 +35,10 @@ func FuzzBlocks(f *testing.F) {
 			f.Fatal(err)
 		}
 		_, _ = scan(file, fileKinds[i], 0, func(h header, _ int64, body []byte) error {
-			raw, err := h.unpack(body, nil)
+			raw, err := body, error(nil)
+			if h.codec != parted {
+				raw, err = h.unpack(body, nil)
+			}
 			f.Add(uint8(i), raw)
 			f.Add(uint8(i+filesOfSegment), raw)
 			return err
@@ -48,7 +52,15 @@ func FuzzBlocks(f *testing.F) {
 			_ = t.add(i, 1+file/filesOfSegment%2, raw, nil)
 			return
 		}
-		k, err := parseBlock(header{kind: kindSamples, from: noon.UnixNano(), to: noon.UnixNano() + 30e9}, raw)
+		h := header{kind: kindSamples, from: noon.UnixNano(), to: noon.UnixNano() + 30e9, codec: parted, length: uint32(len(raw)), raw: maxBlock, sum: crc32.Checksum(raw, castagnoli)}
+		if file/filesOfSegment%2 == 1 {
+			h.codec, h.raw = stored, h.length
+		}
+		u, err := h.unpackParts(raw, unpacked{}, func(service uint32) bool { return service%2 == 0 })
+		if err != nil {
+			return
+		}
+		k, err := parseBlock(h, u)
 		if err != nil {
 			return
 		}

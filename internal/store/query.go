@@ -42,7 +42,7 @@ func (r *Reader) Profile(q Query) (*profile.Profile, error) {
 		return nil, err
 	}
 	a := &answer{q: q, first: begin, b: b, m: m, events: map[event2]uint16{}, processes: map[processKey]int{}}
-	if err := r.blocks(q.From, q.To, m, a.add); err != nil {
+	if err := r.blocks(q.From, q.To, q.Service, m, a.add); err != nil {
 		return nil, err
 	}
 	if err := a.leave(); err != nil {

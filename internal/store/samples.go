@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -115,10 +114,9 @@ func (e *entry) compare(o *entry) int {
 	return cmp.Or(cmp.Compare(e.thread, o.thread), cmp.Compare(e.kind, o.kind), cmp.Compare(e.node, o.node), cmp.Compare(e.time, o.time))
 }
 
-// encodeEntries appends single samples, which it sorts. Entries of a thread follow each other, and
+// encodeEntries appends single samples, which are sorted. Entries of a thread follow each other, and
 // every field is a column.
 func (a *about) encodeEntries(b []byte, events []profile.Event, list []entry) []byte {
-	slices.SortFunc(list, func(x, y entry) int { return x.compare(&y) })
 	var threads, lengths, kinds, nodes, numbers, weights, times []byte
 	groups, inGroup, entries := 0, 0, 0
 	var last entry
@@ -176,25 +174,29 @@ func (a *about) encodeEntries(b []byte, events []profile.Event, list []entry) []
 type block struct {
 	header
 	about
-	offset   int64  // of the header in its file
-	raw      []byte // the columns are in it
-	spanning []bool // by kind
-	spans    bool   // some are
-	groups   int
+	offset   int64    // of the header in its file
+	unpacked unpacked // the columns are in it
+	spanning []bool   // by kind
+	spans    bool     // some are
+	parts    []part
+}
+
+// part are the samples of some services in a block.
+type part struct {
+	groups int
 	threads, lengths, kindCol, nodes,
 	numbers, weights, times cursor
 }
 
-func parseBlock(h header, raw []byte) (*block, error) {
-	k := &block{header: h}
-	c := cursor{b: raw}
+// parseBlock reads what a block of samples says of all of them, and finds the columns of its parts.
+func parseBlock(h header, u unpacked) (*block, error) {
+	k := &block{header: h, unpacked: u, parts: make([]part, len(u.parts))}
+	c := cursor{b: u.about}
 	if err := k.about.parse(&c); err != nil {
 		return nil, err
 	}
-	k.groups = c.count()
-	c.number()
-	for _, col := range []*cursor{&k.threads, &k.lengths, &k.kindCol, &k.nodes, &k.numbers, &k.weights, &k.times} {
-		*col = c.column()
+	for i := range k.parts {
+		k.parts[i].parse(u.parts[i], &c)
 	}
 	if c.bad || h.to < h.from {
 		return nil, errCut
@@ -209,11 +211,24 @@ func parseBlock(h header, raw []byte) (*block, error) {
 	return k, nil
 }
 
+// parse finds the columns of a part in raw. In blocks of version 1, raw is nil: they follow what is
+// said of all samples, where c is.
+func (k *part) parse(raw []byte, c *cursor) {
+	if raw != nil {
+		c = &cursor{b: raw, bad: c.bad}
+	}
+	k.groups = c.count()
+	c.number()
+	for _, col := range []*cursor{&k.threads, &k.lengths, &k.kindCol, &k.nodes, &k.numbers, &k.weights, &k.times} {
+		*col = c.column()
+	}
+}
+
 // unitNanoseconds is the index of the string "nanoseconds" in the tables of every segment.
 const unitNanoseconds = 1
 
 // skip skips the entries of a thread, if none is a wait.
-func (k *block) skip() {
+func (k *part) skip() {
 	entries, samples := k.lengths.number(), uint64(0)
 	k.kindCol.skip(entries)
 	k.nodes.skip(entries)
@@ -227,38 +242,47 @@ func (k *block) skip() {
 // each visits the entries of the threads that wanted reports. times are those of the entry, in
 // quanta for instants; they are valid during the call.
 func (k *block) each(wanted func(thread uint32) bool, visit func(e *entry, times []uint32)) error {
+	for i := range k.parts {
+		if err := k.eachOf(&k.parts[i], wanted, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *block) eachOf(p *part, wanted func(thread uint32) bool, visit func(e *entry, times []uint32)) error {
 	var e entry
 	var times []uint32
-	for range k.groups {
-		id := uint64(e.thread) + k.threads.number()
+	for range p.groups {
+		id := uint64(e.thread) + p.threads.number()
 		if id >= uint64(k.needs.threads) {
 			return errCut
 		}
 		e = entry{thread: uint32(id)}
 		want := wanted(e.thread)
 		if !want && !k.spans {
-			k.skip()
+			p.skip()
 			continue
 		}
-		for range k.lengths.number() {
-			kd := uint64(e.kind) + k.kindCol.number()
-			if kd >= uint64(len(k.kinds)) || k.nodes.bad {
+		for range p.lengths.number() {
+			kd := uint64(e.kind) + p.kindCol.number()
+			if kd >= uint64(len(k.kinds)) || p.nodes.bad {
 				return errCut
 			}
 			e.kind = uint32(kd)
-			e.node += uint32(k.nodes.signed())
-			e.n = k.numbers.number()
-			e.weight = e.n*k.events[k.kinds[kd].event].period + uint64(k.weights.signed())
+			e.node += uint32(p.nodes.signed())
+			e.n = p.numbers.number()
+			e.weight = e.n*k.events[k.kinds[kd].event].period + uint64(p.weights.signed())
 			times = times[:0]
 			if k.spanning[kd] {
-				e.time = k.times.number()
+				e.time = p.times.number()
 			} else {
-				if e.n > uint64(len(k.times.b)) {
+				if e.n > uint64(len(p.times.b)) {
 					return errCut
 				}
 				at := uint32(0)
 				for range e.n {
-					at += uint32(k.times.number())
+					at += uint32(p.times.number())
 					times = append(times, at)
 				}
 			}
@@ -269,11 +293,11 @@ func (k *block) each(wanted func(thread uint32) bool, visit func(e *entry, times
 				visit(&e, times)
 			}
 		}
-		if k.lengths.bad {
+		if p.lengths.bad {
 			return errCut
 		}
 	}
-	if k.threads.bad || k.kindCol.bad || k.nodes.bad || k.numbers.bad || k.weights.bad || k.times.bad {
+	if p.threads.bad || p.kindCol.bad || p.nodes.bad || p.numbers.bad || p.weights.bad || p.times.bad {
 		return errCut
 	}
 	return nil

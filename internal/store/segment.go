@@ -35,6 +35,7 @@ type segment struct {
 	// start millions in a day.
 	processes recent[process]
 	threads   recent[thread]
+	serviceOf map[uint32]uint32 // by thread that was there lately: the string of its service
 }
 
 // openSegment opens the files of a segment to append to them. It cuts what a crash left unfinished.
@@ -64,14 +65,18 @@ func openSegment(dir string, at place, say func(string)) (s *segment, usable boo
 		}
 		needs := counts{}
 		var buf []byte
+		var u unpacked
 		whole, err := scan(s.files[i], fileKinds[i], 0, func(h header, _ int64, body []byte) (err error) {
-			if buf, err = h.unpack(body, buf); err != nil {
-				return err
-			}
 			if i != fileOfSamples {
+				if buf, err = h.unpack(body, buf); err != nil {
+					return err
+				}
 				return t.add(i, h.version, buf, nil)
 			}
-			k, err := parseBlock(h, buf)
+			if u, err = h.unpackParts(body, u, nobody); err != nil {
+				return err
+			}
+			k, err := parseBlock(h, u)
 			if err == nil {
 				needs = needs.most(k.needs)
 			}
@@ -168,8 +173,8 @@ func (s *segment) close() error {
 
 // write appends a block of samples, and before it what is new in the tables. If it fails, the files
 // are as before, and what is new in the tables is written the next time.
-func (s *segment) write(p *packer, from, to int64, samples []byte) error {
-	blocks := [filesOfSegment][]byte{s.fresh.encodeNames(s.on, s.strings), s.fresh.encodeNodes(s.on), s.fresh.encodeProcesses(s.on), samples}
+func (s *segment) write(p *packer, from, to int64, samples content) error {
+	blocks := [filesOfSegment][]byte{s.fresh.encodeNames(s.on, s.strings), s.fresh.encodeNodes(s.on), s.fresh.encodeProcesses(s.on), samples.about}
 	next := s.total()
 	ranges := [filesOfSegment][2]int64{{int64(s.on.strings), int64(next.strings)}, {int64(s.on.nodes), int64(next.nodes)}, {int64(s.on.processes), int64(next.processes)}, {from, to}}
 	var wrote [filesOfSegment]int64
@@ -177,7 +182,13 @@ func (s *segment) write(p *packer, from, to int64, samples []byte) error {
 		if raw == nil {
 			continue
 		}
-		b, err := p.append(nil, fileKinds[i], ranges[i][0], ranges[i][1], raw)
+		var b []byte
+		var err error
+		if i == fileOfSamples {
+			b, err = p.appendParts(nil, from, to, samples)
+		} else {
+			b, err = p.append(nil, fileKinds[i], ranges[i][0], ranges[i][1], raw)
+		}
 		if err == nil {
 			_, err = s.files[i].WriteAt(b, s.sizes[i])
 		}
@@ -218,5 +229,12 @@ func (r *recent[T]) place(v T, next uint32) (i uint32, added bool) {
 	return i, !ok
 }
 
-// forget forgets what was not there since it was called before.
-func (r *recent[T]) forget() { r.before, r.now = r.now, nil }
+// mostRecent is how many there were lately.
+const mostRecent = 1 << 13
+
+// forget forgets what was not there for long, if there are many.
+func (r *recent[T]) forget() {
+	if len(r.now) >= mostRecent {
+		r.before, r.now = r.now, nil
+	}
+}

@@ -21,7 +21,7 @@ func (r *Reader) Strip(from, to time.Time, service string, n int) (*Strip, error
 	part := func(ns int64) int { return min(max(int(float64(ns-begin)/float64(length)*float64(n)), 0), n-1) }
 	var seg *opened
 	var wanted map[uint32]bool // by thread
-	err := r.blocks(from, to, nil, func(s *opened, k *block) error {
+	err := r.blocks(from, to, service, nil, func(s *opened, k *block) error {
 		if seg != s {
 			seg, wanted = s, map[uint32]bool{}
 		}
