@@ -34,6 +34,7 @@ type recordFlags struct {
 	filter     filterFlags
 	engine     string
 	noJVMFlags bool
+	inlines    bool // --dotnet-inlines
 	branches   bool // --branches
 	nice       bool // --nice
 	json       bool
@@ -85,7 +86,9 @@ next, from the copies of registers and stack: which branches it takes, for 'cand
 Nothing but some more memory is copied from the program.
 
 A java command that candid launches gets -XX:+DebugNonSafepoints put into its
-arguments, which makes the place of a sample inside inlined methods exact.`,
+arguments, which makes the place of a sample inside inlined methods exact. With
+--dotnet-inlines a program gets DOTNET_RichDebugInfo=1 into its environment: .NET then
+records which methods it inlines, which takes some memory of the program's.`,
 		Example: `  candid record -p 1234 -d 30s                   profile for 30 s, print a report
   candid record --view -- java -jar app.jar      look at it in the browser while it runs
   candid record -p 1234 -d 30s -o flame.html     a flame graph in one file
@@ -114,6 +117,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.BoolVar(&f.nice, "nice", false, "take a better nice level than the targets while many threads want each CPU")
 	fl.BoolVar(&f.branches, "branches", false, "find branches by emulation, for 'candid pgo'; kept in .jfr files")
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
+	fl.BoolVar(&f.inlines, "dotnet-inlines", false, "launch a .NET program so that it records what it inlines: inlined methods are exact")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
 	fl.BoolVar(&f.view, "view", false, "show it in a browser, as 'candid view' does: a .jfr while it is recorded, others afterwards")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
@@ -139,7 +143,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return wrap(err)
 	}
 	o := record.Options{
-		PIDs: pids, All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags, Nice: f.nice,
+		PIDs: pids, All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags, DotNetInlines: f.inlines, Nice: f.nice,
 		Duration: f.duration, Hz: f.freq, Events: f.events, MinSleep: f.minSleep, Engine: f.engine, Branches: f.branches, Version: version(),
 	}
 	if err := rate(cmd, &o, f.interval); err != nil {
@@ -150,6 +154,9 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	}
 	if o.Filter, err = f.filter.spec(); err != nil {
 		return err
+	}
+	if f.inlines && !launching {
+		return usage("--dotnet-inlines is for a program that candid launches: give -- COMMAND too, or start it with DOTNET_RichDebugInfo=1 yourself")
 	}
 	if err := o.Check(); err != nil {
 		return wrap(err)
@@ -245,41 +252,6 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return cmp.Or(outcome, shown, f.early(res))
 	}
 	return f.early(res)
-}
-
-// early returns an error if the targets did not end as requested. Its text has been printed
-// already, unless only errors are.
-func (f *recordFlags) early(res *record.Result) error {
-	var why error
-	for _, e := range res.Ends {
-		if e.Outcome.Killed() {
-			why = fmt.Errorf("process %d %v; what was recorded until then is saved", e.PID, e.Outcome)
-			break
-		}
-	}
-	if why == nil && res.Early {
-		why = fmt.Errorf("the targets ended before %v had passed; what was recorded until then is saved", f.duration)
-	}
-	if why == nil {
-		return nil
-	}
-	if !f.quiet {
-		why = nil
-	}
-	return &codedError{exitEarly, why}
-}
-
-// ended describes for scripts how targets ended.
-func ended(res *record.Result) []report.Ended {
-	var out []report.Ended
-	for _, e := range res.Ends {
-		o := report.Ended{PID: e.PID, After: int64(e.After), Signal: e.Outcome.SignalName()}
-		if e.Outcome.Known && o.Signal == "" {
-			o.Code = &e.Outcome.Code
-		}
-		out = append(out, o)
-	}
-	return out
 }
 
 // rate sets the rate if it is given as a time between samples.

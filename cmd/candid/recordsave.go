@@ -112,3 +112,38 @@ func defaultName(pids []int, all bool, now time.Time) string {
 	}
 	return fmt.Sprintf("candid-%s-%s.jfr", who, now.Format("20060102-150405"))
 }
+
+// early returns an error if the targets did not end as requested. Its text has been printed
+// already, unless only errors are.
+func (f *recordFlags) early(res *record.Result) error {
+	var why error
+	for _, e := range res.Ends {
+		if e.Outcome.Killed() {
+			why = fmt.Errorf("process %d %v; what was recorded until then is saved", e.PID, e.Outcome)
+			break
+		}
+	}
+	if why == nil && res.Early {
+		why = fmt.Errorf("the targets ended before %v had passed; what was recorded until then is saved", f.duration)
+	}
+	if why == nil {
+		return nil
+	}
+	if !f.quiet {
+		why = nil
+	}
+	return &codedError{exitEarly, why}
+}
+
+// ended describes for scripts how targets ended.
+func ended(res *record.Result) []report.Ended {
+	var out []report.Ended
+	for _, e := range res.Ends {
+		o := report.Ended{PID: e.PID, After: int64(e.After), Signal: e.Outcome.SignalName()}
+		if e.Outcome.Known && o.Signal == "" {
+			o.Code = &e.Outcome.Code
+		}
+		out = append(out, o)
+	}
+	return out
+}

@@ -3,6 +3,7 @@ package coreclr
 import (
 	"encoding/binary"
 
+	"github.com/candid-profiler/candid/internal/clrdebug"
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/walk"
 	"github.com/candid-profiler/candid/internal/winunwind"
@@ -36,14 +37,21 @@ type code struct {
 	parts []part // by address
 	named named
 
-	bounds  []boundary // which code is of which instruction
-	bounded bool       // they were read
+	bounds  []clrdebug.Boundary // which code is of which instruction
+	bounded bool                // they were read
+
+	inlines  *clrdebug.Inlines // what is known of methods that were inlined; nil: nothing, or not read yet
+	rich     bool              // it was read
+	inlinees []named           // by node; nil: none was named yet
 }
 
 // part is a function of a method, with unwind information of its own.
 type part struct {
 	winunwind.Function
 	body *step // of a frame whose prologue is complete; nil: not read yet
+	// funclet says that it is the handler of an exception, or what runs at the end of a try block, and
+	// not a piece of the method's body.
+	funclet bool
 }
 
 // codeTable is what is known of pieces of code and of single addresses.
@@ -143,7 +151,7 @@ func (vm *VM) generated(s *section, pc uint64) *code {
 		if !vm.mem.Bytes(header+l.unwind+uint64(i)*winunwind.FunctionSize, f[:]) {
 			return nil
 		}
-		c.parts[i].Function = winunwind.ParseFunction(f[:])
+		c.parts[i] = part{Function: winunwind.ParseFunction(f[:]), funclet: i > 0}
 		c.end = max(c.end, c.base+uint64(c.parts[i].End))
 	}
 	if c.base+uint64(c.parts[0].Begin) != start || c.end <= start || c.end-start > maxMethod || c.end > s.hi {

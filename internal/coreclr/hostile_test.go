@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/candid-profiler/candid/internal/climeta"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -66,6 +65,11 @@ func FuzzHostile(f *testing.F) {
 			vm.nameMethod(&named{}, methodDesc{table: pc &^ 7, token: uint32(i)})
 			vm.typeName(pc+i, 0)
 			vm.moduleAt(pc + i)
+			d := vm.DumpThreads()
+			d.Blocked(uint32(pc))
+			for i := range st.Frames {
+				vm.Joined(&st.Frames[i], &st.Frames[0])
+			}
 		}
 	})
 }
@@ -139,62 +143,5 @@ func TestDescriptor(t *testing.T) {
 	}
 	if v, ok := d.global("Plain"); !ok || v != 3 {
 		t.Errorf("Plain is %d, %v", v, ok)
-	}
-}
-
-// TestReadable compares names that C# generates with what people would call them.
-func TestReadable(t *testing.T) {
-	for _, c := range []struct {
-		namespace  string
-		types      []string
-		method     string
-		args, more []string
-		want       string
-	}{
-		{"Shop", []string{"Checkout", "<PayAsync>d__5"}, "MoveNext", nil, nil, "Shop.Checkout.PayAsync"},
-		{"Shop", []string{"Checkout", "<Items>d__3`1"}, "MoveNext", []string{"int"}, nil, "Shop.Checkout.Items"},
-		{"Shop", []string{"Checkout", "<Items>d__3"}, "System.IDisposable.Dispose", nil, nil, "Shop.Checkout.Items (System.IDisposable.Dispose)"},
-		{"Shop", []string{"Checkout", "<>c"}, "<Pay>b__0_1", nil, nil, "Shop.Checkout.Pay (lambda 1)"},
-		{"Shop", []string{"Checkout", "<>c__DisplayClass4_0"}, "<Pay>b__2", nil, nil, "Shop.Checkout.Pay (lambda 2)"},
-		{"Shop", []string{"Checkout"}, "<Pay>g__Add|0_1", nil, nil, "Shop.Checkout.Pay (local function Add)"},
-		{"Shop", []string{"Checkout", "<>c", "<<Pay>b__0_0>d"}, "MoveNext", nil, nil, "Shop.Checkout.Pay (lambda 0)"},
-		{"", []string{"Program"}, "<Main>$", nil, nil, "Program.Main"},
-		{"System.Collections.Generic", []string{"Dictionary`2", "Enumerator"}, "MoveNext", []string{"int", "string"}, nil, "System.Collections.Generic.Dictionary<int, string>.Enumerator.MoveNext"},
-		{"System", []string{"Array"}, "Sort", nil, []string{"int"}, "System.Array.Sort<int>"},
-		{"", []string{"A"}, ".ctor", nil, nil, "A..ctor"},
-		{"", []string{"<F>F1234__Local"}, "M", nil, nil, "Local.M"},
-	} {
-		if got := readable(climeta.Type{Namespace: c.namespace, Names: c.types}, c.method, c.args, c.more); got != c.want {
-			t.Errorf("%v %s is %q, should be %q", c.types, c.method, got, c.want)
-		}
-	}
-}
-
-func FuzzReadable(f *testing.F) {
-	f.Add("<<Pay>b__0_0>d", "<Pay>g__Add|0_1")
-	f.Fuzz(func(t *testing.T, typ, method string) {
-		readable(climeta.Type{Namespace: "N", Names: []string{"A", typ}}, method, []string{"int"}, nil)
-	})
-}
-
-func FuzzBoundaries(f *testing.F) {
-	f.Add([]byte{0x02, 0x43, 0x21, 0x10, 0x22})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, all := range [][]boundary{decodeBoundaries(b), unpackBoundaries(b)} {
-			instructionAt(all, 100)
-		}
-	})
-}
-
-func TestNibbleNumbers(t *testing.T) {
-	// The examples of docs/design/datacontracts/DebugInfo.md.
-	for _, c := range []struct {
-		b    []byte
-		want uint32
-	}{{[]byte{0x00}, 0}, {[]byte{0x07}, 7}, {[]byte{0x09}, 8}, {[]byte{0x7f}, 63}, {[]byte{0x89, 0x08}, 512}} {
-		r := nibbles{b: c.b}
-		if got := r.number(); got != c.want || r.bad {
-			t.Errorf("%x is %d, should be %d", c.b, got, c.want)
-		}
 	}
 }

@@ -36,8 +36,11 @@ type layout struct {
 	// places in it (loaded, then flat), and the base in a layout.
 	image struct{ assembly, file, loaded, flat, base uint64 }
 
-	thread struct{ id, os, link, state, handle uint64 } // Thread (vm/threads.h)
-	store  struct{ first, count uint64 }                // ThreadStore
+	thread struct{ id, os, link, state, handle, blocking uint64 } // Thread (vm/threads.h); blocking is its ThreadDebugBlockingInfo
+	store  struct{ first, count uint64 }                          // ThreadStore
+	// monitor is AwareLock (vm/syncblk.h); kind is DebugBlockingItem's (vm/threaddebugblockinginfo.h).
+	monitor struct{ owner, index, kind uint64 }
+	slots   struct{ threadStore, syncTable uint64 } // places of variables in g_dacTable, where there is no descriptor
 
 	code  struct{ data, state, first uint64 }       // MethodDesc, MethodDescCodeData, MethodDescVersioningState: the way to the versions of code
 	nodes struct{ code, next, method, tier uint64 } // NativeCodeVersionNode (vm/codeversion.h)
@@ -63,6 +66,7 @@ func common() layout {
 	l.typ.kind, l.typ.arg, l.typ.token, l.typ.module = 0, 16, 40, 16
 	l.rank = 72
 	l.image.file, l.image.base = 8, 8
+	l.monitor.owner, l.monitor.index, l.monitor.kind = 16, 28, 16
 	l.nodes.code, l.nodes.method, l.nodes.next, l.nodes.tier = 0, 8, 24, 36
 	return l
 }
@@ -80,13 +84,18 @@ func layoutOf(major int) (layout, error) {
 		l.dynamic.name, l.dynamic.flags = 24, 20
 		l.module.simple, l.module.path = 0x108, 0
 		l.image.assembly, l.image.loaded, l.image.flat = 0x110, 0x78, 0x70
+		l.thread.id, l.thread.os, l.thread.link, l.thread.blocking = 32, 424, 232, 1192
+		l.store.first = 160
+		l.slots.threadStore, l.slots.syncTable = 16, 80
 	case 9:
 		l.ready.info, l.ready.methods = 0x3d8, 432
 		l.module.simple, l.module.path, l.module.base = 0x108, 0x110, 0x120
 		l.image.assembly, l.image.loaded, l.image.flat = 0x118, 0x78, 0x70
 		l.code.data, l.code.state, l.code.first = 8, 0, 16
+		l.thread.blocking = 1032
 	case 10:
 		l.pointers, l.packed = true, true
+		l.thread.blocking = 672
 	default:
 		return l, fmt.Errorf("CoreCLR %d is not known: %w", major, ErrVersion)
 	}

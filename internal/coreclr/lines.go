@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/clrdebug"
 	"github.com/candid-profiler/candid/internal/portablepdb"
 )
 
@@ -41,11 +42,23 @@ func (vm *VM) line(c *code, n *named, off uint32) (file string, line int32, ok b
 	if !c.bounded {
 		c.bounds, c.bounded = vm.boundaries(c), true
 	}
-	il, ok := instructionAt(c.bounds, off)
+	il, ok := clrdebug.InstructionAt(c.bounds, off)
 	if !ok {
 		return "", 0, false
 	}
 	return pdb.Line(n.token, il)
+}
+
+// lineAt returns the source line of an instruction of a method; it is false if there is none.
+func (vm *VM) lineAt(n *named, il int32) (file string, line int32, ok bool) {
+	if n.module == nil || n.token == 0 || il < 0 {
+		return "", 0, false
+	}
+	pdb := vm.pdbOf(n.module)
+	if pdb == nil {
+		return "", 0, false
+	}
+	return pdb.Line(n.token, uint32(il))
 }
 
 // pdbOf returns the debug information of a module, nil if there is none: embedded in its image, or

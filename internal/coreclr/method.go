@@ -144,7 +144,7 @@ func (vm *VM) nameMethod(n *named, d methodDesc) {
 	typeArgs := vm.typeArgs(d.table, t, 0)
 	methodArgs := vm.methodArgs(d)
 	n.raw = symbol.Printable(owner.String() + "." + def.Name)
-	n.function = symbol.Printable(readable(owner, def.Name, typeArgs, methodArgs))
+	n.function = symbol.Printable(climeta.Readable(owner, def.Name, typeArgs, methodArgs))
 	params, methodParams := typeArgs, methodArgs
 	if params == nil {
 		params = m.meta.TypeParams(climeta.TypeDef, def.Owner)
@@ -153,7 +153,7 @@ func (vm *VM) nameMethod(n *named, d methodDesc) {
 		methodParams = m.meta.TypeParams(climeta.MethodDef, d.token)
 	}
 	if s, ok := m.meta.Parameters(def, params, methodParams); ok {
-		n.signature = symbol.Printable("(" + plainNested(s) + ")")
+		n.signature = symbol.Printable("(" + climeta.PlainNested(s) + ")")
 	}
 	if len(n.function) > maxText {
 		n.function = n.function[:maxText]

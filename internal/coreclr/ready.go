@@ -122,7 +122,8 @@ func (vm *VM) precompiled(s *section, pc uint64) *code {
 	if len(c.parts) >= maxUnwinds {
 		return nil
 	}
-	c.parts = append(c.parts, part{Function: f})
+	_, cold := vm.hotOf(r, i)
+	c.parts = append(c.parts, part{Function: f, funclet: i != body && !cold})
 	c.end = max(c.end, r.base+uint64(f.End))
 	return c
 }

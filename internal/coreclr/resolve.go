@@ -23,8 +23,9 @@ func (t *nameTable) rememberType(handle uint64, s string) {
 
 var _ symbol.Resolver = (*VM)(nil)
 
-// Resolve appends the method that a frame of this VM stands for. It must be called in the batch in
-// which the frame was walked. The Ref of a frame is the id of its code<<32 | the offset in it; 0 for
+// Resolve appends the method that a frame of this VM stands for, after those that were inlined into it
+// there, as far as the runtime has recorded them. It must be called in the batch in which the frame was
+// walked. The Ref of a frame is the id of its code<<32 | the offset in it; 0 for
 // a stub of which nothing is known.
 func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	s := symbol.Frame{BCI: -1, Kind: f.Kind, Flags: f.Flags, Addr: f.PC}
@@ -45,7 +46,15 @@ func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	if f.Flags&walk.ReturnAddress != 0 {
 		off--
 	}
-	if file, line, ok := vm.line(c, n, off); ok {
+	il, inlined := int32(0), false
+	out, il, inlined = vm.appendInlined(out, c, off, &s)
+	file, line, ok := "", int32(0), false
+	if inlined {
+		file, line, ok = vm.lineAt(n, il)
+	} else {
+		file, line, ok = vm.line(c, n, off)
+	}
+	if ok {
 		s.File, s.Line = symbol.Printable(file), line
 	}
 	if n.stub {

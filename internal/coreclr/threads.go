@@ -2,7 +2,6 @@ package coreclr
 
 import (
 	"encoding/binary"
-	"strings"
 	"unicode/utf16"
 
 	"github.com/candid-profiler/candid/internal/symbol"
@@ -14,54 +13,18 @@ const (
 	maxThreadName = 512 // characters
 )
 
-// Kinds of threads, as in profile.Thread.
-const (
-	ThreadManaged   = "dotnet"    // runs the program's managed code
-	ThreadPool      = "pool"      // a worker of the thread pool
-	ThreadFinalizer = "finalizer" // runs finalizers
-	ThreadCompiler  = "compiler"  // compiles methods again, with more optimization
-	ThreadGC        = "gc"
-	ThreadRuntime   = "vm" // does something else for the runtime
-)
-
-// ownThreads are the runtime's names for its own threads, as far as the kernel shows them
-// (src/coreclr/vm and System.Private.CoreLib of .NET 8 to 10); the first one that fits counts.
-var ownThreads = []struct{ prefix, kind string }{
-	{".NET TP Worker", ThreadPool},
-	{".NET Finalizer", ThreadFinalizer},
-	{".NET Tiered Com", ThreadCompiler},
-	{".NET Server GC", ThreadGC},
-	{".NET BGC", ThreadGC},
-	{".NET GC", ThreadGC},
-	{".NET Long Runni", ThreadManaged}, // a task that the program wants to have a thread of its own
-	{".NET ", ThreadRuntime},
-}
-
-// KindOfThread returns what a thread is for by a name that the runtime gives; "" if it is none.
-func KindOfThread(name string) string {
-	for _, o := range ownThreads {
-		if strings.HasPrefix(name, o.prefix) {
-			return o.kind
-		}
-	}
-	return ""
-}
-
 // Thread is a thread that has run, or may run, managed code.
 type Thread struct {
 	TID  uint32
 	ID   uint32 // the runtime's number for it
 	Name string // "" if it has none, or it could not be read
+	at   uint64 // the runtime's Thread
 }
 
-// Threads lists the runtime's threads. It is false if the runtime does not publish where its list
-// is: .NET 8.
+// Threads lists the runtime's threads. It is false if not all of them could be read.
 func (vm *VM) Threads() ([]Thread, bool) {
-	if vm.desc == nil || vm.lay.thread.link == 0 || vm.lay.store.first == 0 {
-		return nil, false
-	}
-	at, ok := vm.desc.pointer("ThreadStore")
-	if !ok {
+	at, ok := vm.global("ThreadStore", vm.lay.slots.threadStore)
+	if !ok || vm.lay.thread.link == 0 || vm.lay.store.first == 0 {
 		return nil, false
 	}
 	store, err := vm.word(at)
@@ -78,7 +41,7 @@ func (vm *VM) Threads() ([]Thread, bool) {
 			return out, false
 		}
 		if v := binary.LittleEndian.Uint64(tid[:]); v != 0 && v < 1<<32 {
-			out = append(out, Thread{TID: uint32(v), ID: binary.LittleEndian.Uint32(id[:]), Name: vm.threadName(thread)})
+			out = append(out, Thread{TID: uint32(v), ID: binary.LittleEndian.Uint32(id[:]), Name: vm.threadName(thread), at: thread})
 		}
 		link, err = vm.word(link)
 	}
@@ -97,6 +60,9 @@ func (vm *VM) word(at uint64) (uint64, error) {
 // and its place must be the same after the name was read. The name is the first field that refers
 // to a string.
 func (vm *VM) threadName(thread uint64) string {
+	if vm.desc == nil {
+		return ""
+	}
 	handle, err := vm.word(thread + vm.lay.thread.handle)
 	if err != nil || handle == 0 || vm.lay.thread.handle == 0 {
 		return ""

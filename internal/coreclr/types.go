@@ -107,9 +107,9 @@ func (vm *VM) typeName(handle uint64, depth int) string {
 	} else if t.module != 0 {
 		if m := vm.moduleAt(t.module); m.meta != nil {
 			if name, ok := m.meta.Type(t.row); ok {
-				s = keyword(name)
+				s = climeta.Keyword(name)
 				if s == "" {
-					s = climeta.Instantiate(plainType(name), vm.typeArgs(handle, t, depth))
+					s = climeta.Instantiate(climeta.PlainType(name), vm.typeArgs(handle, t, depth))
 				}
 			}
 		}

@@ -27,6 +27,7 @@ type VM struct {
 	code     codeTable
 	names    nameTable
 	chain    uint64 // chainCode
+	dac      uint64 // g_dacTable
 	modules  map[uint64]*module
 	reader   native.Reader
 	stubCode [maxStub]byte
@@ -59,7 +60,7 @@ func Open(mem memory, version string, at Symbols, code Code, files Files) (*VM, 
 		return nil, ErrPlatform
 	}
 	major, _ := strconv.Atoi(version[:max(strings.IndexByte(version, '.'), 0)])
-	vm := &VM{mem: mem, version: version, unix: true, native: code, files: files, chain: at.Chain, batch: 1, modules: map[uint64]*module{}}
+	vm := &VM{mem: mem, version: version, unix: true, native: code, files: files, chain: at.Chain, dac: at.DacTable, batch: 1, modules: map[uint64]*module{}}
 	var err error
 	if vm.lay, err = layoutOf(major); err != nil {
 		return nil, fmt.Errorf("read CoreCLR %s: %w", version, err)

@@ -69,19 +69,28 @@ type Thread struct {
 	TID    int    `json:"tid"`
 	Name   string `json:"name"`              // the runtime's name, else the kernel's
 	OSName string `json:"os_name,omitempty"` // the kernel's, if it differs
-	Kind   string `json:"kind"`              // java, compiler, gc, vm, native
+	Kind   string `json:"kind"`              // java, dotnet, pool, compiler, gc, vm, native
 	CPU    uint64 `json:"cpu_ns"`            // time it has run
 
 	State   string `json:"state"`             // running, runnable, sleeping, uninterruptible, stopped, traced, ended
 	Syscall string `json:"syscall,omitempty"` // the system call that it is in
 
-	Java *Java `json:"java,omitempty"`
+	Java   *Java   `json:"java,omitempty"`
+	DotNet *DotNet `json:"dotnet,omitempty"`
 
 	Read      string  `json:"read"`                 // asleep, stopped, not
 	StoppedUS float64 `json:"stopped_us,omitempty"` // how long it was stopped
 	Error     string  `json:"error,omitempty"`      // why there is no stack, or not all of it
 	End       string  `json:"end,omitempty"`        // how the stack ends, if not at the thread's first frame
 	Frames    []Frame `json:"frames"`               // innermost first
+}
+
+// DotNet is what .NET's runtime reports of a thread.
+type DotNet struct {
+	ID       int64  `json:"id,omitempty"` // Thread.ManagedThreadId
+	WaitsFor *Lock  `json:"waits_for,omitempty"`
+	Holds    []Lock `json:"holds,omitempty"`         // monitors that others wait to enter
+	Changed  bool   `json:"locks_changed,omitempty"` // as in Java
 }
 
 // Java is what the Java VM reports of a thread.

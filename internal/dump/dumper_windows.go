@@ -36,6 +36,7 @@ type process struct {
 // look is the state of one dump of a process.
 type look struct {
 	census runtimes.ThreadDump // nil: no runtime that knows its threads
+	dotnet bool                // it is of .NET
 	named  map[frameKey][]Frame
 	stack  walk.Stack
 	syms   []symbol.Frame
@@ -133,6 +134,7 @@ func (p *process) take(d *Dumper) (*Process, error) {
 	p.settle(d, out)
 	p.nameOwners(out)
 	out.excuse()
+	p.divide(out)
 	if d.o.JavaFrames {
 		out.leaveJava()
 	}
@@ -176,6 +178,7 @@ func (p *process) read(d *Dumper, t *Thread) {
 	}
 	st := &p.look.stack
 	p.Walker.Walk(&c.Snapshot, p.Target.Memory(), st)
+	p.Walker.Join(st)
 	if st.End != walk.EndComplete {
 		t.End = st.End.String()
 	}

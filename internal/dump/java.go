@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// java fills in what the Java VM reports of a thread now.
+// java fills in what the Java VM, or .NET's, reports of a thread now.
 func (p *process) java(t *Thread) {
 	c := p.look.census
 	if c == nil {
@@ -19,7 +19,10 @@ func (p *process) java(t *Thread) {
 	if !ok {
 		return
 	}
-	t.Kind = info.Kind
+	p.look.dotnet = info.Language == runtimes.DotNet
+	if info.Kind != "" {
+		t.Kind = info.Kind
+	}
 	j := &Java{
 		ID: info.ID, Daemon: info.Daemon, Priority: info.Priority, State: info.State, VMState: info.VMState,
 		Compiling: info.Compiling, Tier: info.Tier,
@@ -45,6 +48,34 @@ func (p *process) holds(waits *Lock, tid int) (out []Lock) {
 		}
 	}
 	return out
+}
+
+// threadName returns the name of a thread, "" if the dump does not have it.
+func (p *Process) threadName(tid int) string {
+	for i := range p.Threads {
+		if p.Threads[i].TID == tid {
+			return p.Threads[i].Name
+		}
+	}
+	return ""
+}
+
+// divide gives what .NET reports of threads its own place. Until all have been read it is Java's.
+func (p *process) divide(out *Process) {
+	for i := range out.Threads {
+		if t := &out.Threads[i]; t.Java != nil && p.look.dotnet {
+			t.DotNet = &DotNet{ID: t.Java.ID, WaitsFor: t.Java.WaitsFor, Holds: t.Java.Holds, Changed: t.Java.Changed}
+			t.Java = nil
+		}
+	}
+}
+
+// vm returns what a VM reports of the thread, as for Java, nil if none does.
+func (t *Thread) vm() *Java {
+	if n := t.DotNet; n != nil {
+		return &Java{ID: n.ID, WaitsFor: n.WaitsFor, Holds: n.Holds, Changed: n.Changed}
+	}
+	return t.Java
 }
 
 // waitNames are the words that jstack uses.
@@ -80,6 +111,9 @@ func (p *process) nameOwners(out *Process) {
 		}
 		l := t.Java.WaitsFor
 		l.Owner, _ = p.look.census.Name(uint32(l.OwnerTID))
+		if l.Owner == "" {
+			l.Owner = out.threadName(l.OwnerTID)
+		}
 		if l.How != "waiting on" && t.still() && !t.Java.Changed && (l.OwnerVirtual == nil || l.OwnerVirtual.ID == 0) {
 			next[t.TID] = l.OwnerTID
 		}

@@ -61,6 +61,10 @@ func (t *Thread) json(j *jsonWriter) {
 		j.key("java")
 		t.Java.json(j)
 	}
+	if t.DotNet != nil {
+		j.key("dotnet")
+		t.DotNet.json(j)
+	}
 	j.string("read", t.Read)
 	if t.StoppedUS != 0 {
 		j.any("stopped_us", t.StoppedUS)
@@ -98,6 +102,24 @@ func (v *Java) json(j *jsonWriter) {
 	j.known("compiling", v.Compiling)
 	if v.Tier != 0 {
 		j.number("tier", int64(v.Tier))
+	}
+	j.close('}')
+}
+
+func (v *DotNet) json(j *jsonWriter) {
+	j.open('{')
+	if v.ID != 0 {
+		j.number("id", v.ID)
+	}
+	if v.WaitsFor != nil {
+		j.key("waits_for")
+		v.WaitsFor.json(j)
+	}
+	if len(v.Holds) > 0 {
+		list(j, "holds", v.Holds, (*Lock).json)
+	}
+	if v.Changed {
+		j.bool("locks_changed", true)
 	}
 	j.close('}')
 }

@@ -23,6 +23,7 @@ import (
 type look struct {
 	maps   []target.Mapping
 	census runtimes.ThreadDump // nil: no runtime that knows its threads
+	dotnet bool                // it is .NET's
 	named  map[frameKey][]Frame
 	kernel map[string][]Frame // by the kernel's text of a stack
 	stack  walk.Stack
@@ -121,6 +122,7 @@ func (p *process) takeOnce(o *Options) (*Process, error) {
 	p.settle(out, until)
 	p.nameOwners(out)
 	out.excuse()
+	p.divide(out)
 	if o.JavaFrames {
 		out.leaveJava()
 	}
@@ -307,6 +309,7 @@ func compareMapping(m target.Mapping, addr uint64) int {
 func (p *process) walk(t *Thread, snap *capture.Snapshot) {
 	st := &p.look.stack
 	p.Walker.Walk(snap, p.Target.Memory(), st)
+	p.Walker.Join(st)
 	t.Frames, t.End = []Frame{}, ""
 	if st.End != walk.EndComplete {
 		t.End = st.End.String()

@@ -69,7 +69,10 @@ func count(n int, what string) string {
 
 func (t *Thread) text(b *bufio.Writer) {
 	fmt.Fprintf(b, "%q", plain(t.Name))
-	if j := t.Java; j != nil {
+	if t.Java == nil {
+		fmt.Fprintf(b, " %s", t.Kind)
+	}
+	if j := t.vm(); j != nil {
 		if j.ID != 0 {
 			fmt.Fprintf(b, " #%d", j.ID)
 		}
@@ -79,8 +82,6 @@ func (t *Thread) text(b *bufio.Writer) {
 		if j.Priority != 0 {
 			fmt.Fprintf(b, " prio=%d", j.Priority)
 		}
-	} else {
-		fmt.Fprintf(b, " %s", t.Kind)
 	}
 	fmt.Fprintf(b, " tid=%d cpu=%s", t.TID, cpuTime(t.CPU))
 	if t.OSName != "" && !strings.HasPrefix(t.Name, t.OSName) {
@@ -94,7 +95,7 @@ func (t *Thread) text(b *bufio.Writer) {
 		fmt.Fprintf(b, ", %s", j.VMState)
 	}
 	fmt.Fprintln(b)
-	if j := t.Java; j != nil {
+	if j := t.vm(); j != nil {
 		j.text(b)
 	}
 	for i := range t.Frames {
@@ -244,8 +245,8 @@ func (p *Process) deadlockText(b *bufio.Writer, cycle []int) {
 	for i, tid := range cycle {
 		for j := range p.Threads {
 			t := &p.Threads[j]
-			if t.TID == tid && t.Java != nil && t.Java.WaitsFor != nil {
-				l := t.Java.WaitsFor
+			if j := t.vm(); t.TID == tid && j != nil && j.WaitsFor != nil {
+				l := j.WaitsFor
 				fmt.Fprintf(b, "  %s waits for <0x%016x> (a %s), which %s holds\n", p.name(tid), l.Address, plain(l.Class), p.name(cycle[(i+1)%len(cycle)]))
 			}
 		}

@@ -28,6 +28,8 @@ type Options struct {
 	Command    []string // a program to launch
 	Children   bool     // also the processes that targets start
 	NoJVMFlags bool     // launch java with exactly the given arguments
+	// DotNetInlines launches Command with the setting that makes .NET record which methods it inlines.
+	DotNetInlines bool
 	// Nice lets candid take a better nice level than its targets while many threads want each CPU.
 	// Without it fewer samples are taken if candid gets too little of a CPU.
 	Nice bool

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -152,9 +153,18 @@ func (r *Recording) launch(opts *capture.Options) error {
 			}
 		}
 	}
-	child, err := o.launch(argv)
+	var set []string
+	if o.DotNetInlines {
+		for _, rt := range supported.Runtimes {
+			set = append(set, rt.InlineEnv...)
+		}
+	}
+	child, err := o.launch(argv, set)
 	if err != nil {
 		return err
+	}
+	if len(set) > 0 {
+		s.note("launched with " + strings.Join(set, " ") + ": .NET records which methods it inlines, in code that it compiles while the program runs")
 	}
 	r.child, r.program = child, argv[0]
 	if o.Launched != nil {

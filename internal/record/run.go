@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
@@ -65,11 +66,24 @@ func (r *Result) filter(spec *filter.Spec) {
 }
 
 // launch starts the program, stopped before its first instruction.
-func (o *Options) launch(argv []string) (*launch.Child, error) {
+func (o *Options) launch(argv, set []string) (*launch.Child, error) {
+	env := withSettings(os.Environ(), set)
 	if o.Output != nil {
-		return launch.StartApart(argv, os.Environ(), o.Output)
+		return launch.StartApart(argv, env, o.Output)
 	}
-	return launch.Start(argv, os.Environ())
+	return launch.Start(argv, env)
+}
+
+// withSettings returns an environment in which some variables, NAME=VALUE, are set, whatever they were.
+func withSettings(env, set []string) []string {
+	if len(set) == 0 {
+		return env
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(old string) bool {
+		name, _, _ := strings.Cut(old, "=")
+		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	})
+	return append(out, set...)
 }
 
 // profileEvent returns the profile's description of an event.

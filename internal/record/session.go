@@ -218,6 +218,7 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	if s.o.walked != nil {
 		s.o.walked(p.code.Walker, snap, p.target.Memory(), &s.stack)
 	}
+	p.code.Walker.Join(&s.stack)
 	s.traceOn(p, snap)
 	if s.from.first == 0 && s.parts == 0 {
 		s.from.first = time.Since(s.began)

@@ -37,6 +37,9 @@ type Runtime struct {
 	// Launch changes the command of a program that is about to be launched so that it can be
 	// recorded better, and returns what it changed; "" if nothing. nil: nothing is ever changed.
 	Launch func(argv []string) (with []string, said string)
+	// InlineEnv are settings, NAME=VALUE, of the environment of a program that is about to be
+	// launched that make the runtime record which methods it inlines where.
+	InlineEnv []string
 
 	// Waits are functions of its programs in which a thread waits, and how. Locks are prefixes of
 	// functions, the runtime's own or managed ones, in which a thread waits to enter a lock.
@@ -265,7 +268,8 @@ type ThreadDump interface {
 
 // ThreadState is what a runtime knows about one of its threads.
 type ThreadState struct {
-	Kind     string // as ThreadDump.Kind
+	Language string // whose thread it is: "" is Java's, DotNet .NET's
+	Kind     string // as ThreadDump.Kind; "" if that is to be asked
 	ID       int64  // the runtime's number for it
 	Daemon   bool
 	Priority int
@@ -280,6 +284,8 @@ type ThreadState struct {
 }
 
 const (
+	// DotNet is the Language of .NET's threads.
+	DotNet = "dotnet"
 	// StateRunnable is the State of a thread that is not waiting.
 	StateRunnable = "RUNNABLE"
 	// VMBlocked is the VMState of a thread that the runtime itself blocks.

@@ -37,6 +37,8 @@ type Walker struct {
 	steppers  [maxOwners + 1]Stepper    // by owner index
 	unsettled [maxOwners + 1]Stateful   // those of them that are
 	movers    [maxOwners + 1]StackMover // likewise
+	joiners   [maxOwners + 1]Joiner     // likewise
+	joins     bool                      // there are joiners
 	n         int
 	cursor    Cursor
 	check     [checkBytes]byte
@@ -61,6 +63,9 @@ func (w *Walker) Add(s Stepper) uint8 {
 	w.steppers[w.n] = s
 	w.unsettled[w.n], _ = s.(Stateful)
 	w.movers[w.n], _ = s.(StackMover)
+	if j, ok := s.(Joiner); ok {
+		w.joiners[w.n], w.joins = j, true
+	}
 	return uint8(w.n)
 }
 

@@ -25,7 +25,9 @@ var Runtime = runtimes.Runtime{
 	Functions: ".NET methods", Threads: ".NET threads", Programs: ".NET processes",
 	Means:    ".NET methods are named, of all tiers and compiled ahead of time, with lines where there are portable PDBs",
 	Launched: true,
-	Finder:   func() runtimes.Finder { return &finder{files: map[fileKey]*facts{}} },
+	// src/coreclr/jit/jitconfigvalues.h: it keeps what is known of inlined methods, and reports it.
+	InlineEnv: []string{"DOTNET_RichDebugInfo=1"},
+	Finder:    func() runtimes.Finder { return &finder{files: map[fileKey]*facts{}} },
 	// Methods of System.Private.CoreLib in which a thread waits. Which of them is innermost depends on
 	// the version, and on what was inlined. A worker without work is parked.
 	Waits: map[string]profile.State{

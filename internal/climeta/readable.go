@@ -1,16 +1,12 @@
-package coreclr
+package climeta
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/candid-profiler/candid/internal/climeta"
-)
-
-// readable returns a method's name as people write it. C# compiles lambdas, local functions,
+// Readable returns a method's name as people write it. C# compiles lambdas, local functions,
 // iterators and async methods into methods and types of names that no program can contain
 // (GeneratedNameKind in dotnet/roslyn, src/Compilers/CSharp/Portable/Symbols/Synthesized); they are
 // shown as the method that they were written in.
-func readable(owner climeta.Type, method string, typeArgs, methodArgs []string) string {
+func Readable(owner Type, method string, typeArgs, methodArgs []string) string {
 	names := owner.Names
 	suffix := ""
 	name := method
@@ -35,9 +31,9 @@ func readable(owner climeta.Type, method string, typeArgs, methodArgs []string) 
 	suffix = more + suffix
 	t := owner
 	t.Names = names
-	s := climeta.Instantiate(plainType(t), typeArgs)
+	s := Instantiate(PlainType(t), typeArgs)
 	if len(typeArgs) > 0 && len(names) < len(owner.Names) && !strings.Contains(strings.Join(names, ""), "`") {
-		s = plainType(t) // the arguments belonged to what was left out
+		s = PlainType(t) // the arguments belonged to what was left out
 	}
 	if s != "" {
 		s += "."
@@ -108,8 +104,8 @@ func withoutArity(s string) string {
 	return s
 }
 
-// plainType returns the name of a type with dots, as .NET's own stack traces have it.
-func plainType(t climeta.Type) string {
+// PlainType returns the name of a type with dots, as .NET's own stack traces have it.
+func PlainType(t Type) string {
 	names := make([]string, len(t.Names))
 	for i, n := range t.Names {
 		names[i] = fileLocal(n)
@@ -132,11 +128,11 @@ func fileLocal(s string) string {
 	return s
 }
 
-// plainNested replaces reflection's separator of nested types.
-func plainNested(s string) string { return strings.ReplaceAll(s, "+", ".") }
+// PlainNested replaces reflection's separator of nested types.
+func PlainNested(s string) string { return strings.ReplaceAll(s, "+", ".") }
 
-// keyword returns C#'s keyword for a type, "" if it has none.
-func keyword(t climeta.Type) string {
+// Keyword returns C#'s keyword for a type, "" if it has none.
+func Keyword(t Type) string {
 	if t.Namespace != "System" || len(t.Names) != 1 {
 		return ""
 	}
