@@ -111,6 +111,7 @@ func TestLongTokens(t *testing.T) {
 
 func FuzzTokens(f *testing.F) {
 	f.Add("x ", "ghp_", " y")
+	f.Add("-----BEGIN PRIVATE", "KEY-----", "=xoxb-1")
 	f.Fuzz(func(t *testing.T, before, s, after string) {
 		got := tokens(before + "(" + "ghp_" + filler(36) + ")" + s + after)
 		if strings.Contains(got, "ghp_"+filler(36)) && !strings.Contains(before+s+after, "ghp_") {
