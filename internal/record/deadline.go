@@ -27,6 +27,7 @@ func (s *session) endOnTime(ctx context.Context) (stop func()) {
 		case <-ctx.Done():
 		}
 		s.hasty.Store(true)
+		s.over.Store(monotonic())
 		s.budget.Hurry()
 		began, used := time.Now(), hostinfo.OwnCPU()
 		for wait := grace; ; wait = 10 * time.Millisecond {
@@ -42,4 +43,10 @@ func (s *session) endOnTime(ctx context.Context) (stop func()) {
 		}
 	}()
 	return sync.OnceFunc(func() { close(named) })
+}
+
+// overdue reports whether the recording ended, on time, longer than grace ago.
+func (s *session) overdue() bool {
+	over := s.over.Load()
+	return over != 0 && monotonic()-over > uint64(grace)
 }

@@ -68,6 +68,9 @@ func (s *session) observe(last bool) {
 		s.chooseObserved()
 	}
 	for p, seen := range o.of {
+		if last && s.overdue() {
+			return // what is read besides samples is not worth waiting for
+		}
 		if p.gone || p.able.tells == nil && s.o.All {
 			delete(o.of, p)
 			continue

@@ -39,6 +39,7 @@ type part struct {
 	costs    Costs
 	losses   []capture.Loss
 	skids    skids
+	ghosts   vanished
 	ends     []End
 }
 
@@ -60,7 +61,7 @@ func (s *session) endPart(ended capture.Engine) *part {
 		}
 	}
 	targetCPU, copying, stats := s.targetCPU(), s.engine.copying()-s.from.copying, s.engine.Stats()
-	p := &part{b: s.b, start: s.start, length: time.Since(s.from.day), describe: s.engine.Describe(), command: s.what(), events: s.events, skids: s.skids}
+	p := &part{b: s.b, start: s.start, length: time.Since(s.from.day), describe: s.engine.Describe(), command: s.what(), events: s.events, skids: s.skids, ghosts: s.ghosts}
 	if stats.Ended > s.start { // walking what was left may have taken a while
 		p.length = min(p.length, time.Duration(stats.Ended-s.start))
 	}
@@ -97,6 +98,7 @@ func (s *session) nextPart(beside Live) *part {
 	clear(s.services.bare)
 	s.sleeps.carryOn(old, s.b)
 	s.samples, s.unseen, s.skids = 0, 0, skids{}
+	s.ghosts.processes, s.ghosts.samples = 0, 0
 	s.account.ended, s.account.uncounted = 0, false
 	for _, p := range s.procs {
 		p.markCPU(p.cpuTimes(nil))
@@ -133,7 +135,7 @@ func (p *part) result(s *session) *Result {
 	}
 	prof.Losses = profile.Losses{Lost: p.costs.Stats.Lost, Throttled: p.costs.Stats.Throttled}
 	m.Cost = p.costs.kept()
-	for _, line := range []string{unseen(prof, p.costs.TargetCPU), p.skids.note(), s.room.note(), s.budget.Note()} {
+	for _, line := range []string{unseen(prof, p.costs.TargetCPU), p.skids.note(), p.ghosts.note(), s.room.note(), s.budget.Note()} {
 		if line != "" {
 			note(line)
 		}

@@ -40,6 +40,7 @@ type session struct {
 	samples uint64
 	unseen  uint64 // of those: of processes that had ended before they could be examined
 	skids   skids
+	ghosts  vanished
 	out     delivery
 
 	// The targets.
@@ -69,7 +70,8 @@ type session struct {
 	sleeps     sleeps
 	deferred   deferredNaming
 	budget     *symbol.Budget
-	hasty      atomic.Bool // recording has ended: source lines that have not been read yet never are
+	hasty      atomic.Bool   // recording has ended: source lines that have not been read yet never are
+	over       atomic.Uint64 // when the recording ended on time, ns of CLOCK_MONOTONIC; 0: it has not
 
 	// Its own pace and memory.
 	began    time.Time // start of attaching
@@ -177,6 +179,7 @@ var states = [...]profile.State{
 // bareSample adds a sample of a kernel thread, or of a process that ended before it could be
 // examined: its time is real, and what the kernel did for it can be seen.
 func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
+	s.ghosts.sample(snap.PID)
 	name := s.comms[snap.TID]
 	if name == "" {
 		if name = commOf(snap.PID, snap.TID); name == "" {
@@ -245,6 +248,7 @@ func (s *session) process(pid uint32) *process {
 	if err != nil {
 		s.bare[pid] = true
 		s.services.refused(pid, err)
+		s.ghosts.refused(pid, err)
 		if !errors.Is(err, target.ErrNoProcess) && !errors.Is(err, target.ErrZombie) && !errors.Is(err, target.ErrKernelThread) {
 			s.note(err.Error())
 		}
@@ -262,6 +266,7 @@ func (s *session) Notice(n capture.ProcessEvent) {
 	if n.Kind == capture.Fork && n.PID != n.Parent {
 		// The PID belongs to a new process now.
 		delete(s.bare, n.PID)
+		delete(s.ghosts.pids, n.PID)
 		if p := s.procs[n.PID]; p != nil {
 			s.forget(p)
 		}

@@ -21,7 +21,6 @@ type Engine struct {
 	ticks    int // index of the event that is sampled by time on a CPU, -1 if none
 	objects  bool
 	watch    *watchman
-	guarded  chan error // delivers the result of the guard's start
 	maxStack int
 
 	adding sync.Mutex
@@ -30,6 +29,9 @@ type Engine struct {
 	s     sampler
 	loads loads
 	stuck bool // the sampler did not return
+
+	due    atomic.Uint64 // ns of winsys.Clock: what has not been walked then never is; 0: no limit
+	unread uint64        // samples that were not walked for that reason
 
 	samples, bytes, lost, slowed atomic.Uint64
 	ended                        atomic.Uint64
@@ -84,15 +86,16 @@ func Open(opts capture.Options, _ string) (*Engine, error) {
 	if e.watch, err = newWatchman(); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	e.guarded = make(chan error, 1)
 	if e.objects = haveStateChange() && os.Getenv("CANDID_GUARD") == ""; e.objects {
-		e.guarded <- nil
 		return e, nil
 	}
-	if err := e.watch.start(); err != nil {
+	// The guard is there before the recording begins: its start does not count as recorded time.
+	if err = e.watch.start(); err == nil {
+		err = e.watch.await()
+	}
+	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	go func() { e.guarded <- e.watch.await() }()
 	return e, nil
 }
 
@@ -133,25 +136,55 @@ func (e *Engine) AddPID(pid int) error {
 	return nil
 }
 
-// CPUTimes returns nil: the engine leaves that to the system's account.
-func (e *Engine) CPUTimes(int) map[int]uint64 { return nil }
+// CPUTimes implements capture.CPUAccounting by the list of all threads, which is read once for all
+// targets: it costs as much as that of one.
+func (e *Engine) CPUTimes(pid int) map[int]uint64 {
+	if e.stuck {
+		return nil
+	}
+	if now := winsys.Clock(); e.s.taken == 0 || now-e.s.taken > accountAge {
+		if e.s.snap.Take() != nil {
+			return nil
+		}
+		e.s.taken = now
+	}
+	info := e.s.snap.Process(uint32(pid))
+	if p := e.s.procs[pid]; info == nil || p != nil && p.created != 0 && p.created != info.Created {
+		return nil
+	}
+	out := make(map[int]uint64, len(info.Threads))
+	for i := range info.Threads {
+		out[int(info.Threads[i].TID)] = info.Threads[i].CPU()
+	}
+	return out
+}
+
+// accountAge is how old a list of threads may be of which CPUTimes takes its answer, ns.
+const accountAge = 50e6
 
 // Run samples until ctx ends or no target is left.
 func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
-	if err := <-e.guarded; err != nil {
-		return err
-	}
-	e.s.adopt()
 	if err := e.s.list(true); err != nil {
 		return err
 	}
-	stop := make(chan struct{})
-	done := make(chan error, 1)
+	if err := e.s.prepare(); err != nil {
+		return err
+	}
 	if err := e.opts.Begun(); err != nil {
 		return err
 	}
-	go func() { done <- e.s.run(stop) }()
-	go e.loads.run(stop)
+	done := make(chan error, 1)
+	go func() { done <- e.s.run() }()
+	watched := make(chan struct{})
+	go e.loads.run(watched)
+	defer close(watched)
+	// Sampling ends on time, also while samples are being walked; what is left of those is given up
+	// soon after.
+	onTime := context.AfterFunc(ctx, func() {
+		e.due.Store(winsys.Clock() + uint64(lastWalks))
+		e.s.stop()
+	})
+	defer onTime()
 	ticker := time.NewTicker(batchEvery)
 	defer ticker.Stop()
 	var err error
@@ -160,15 +193,16 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		select {
 		case <-ctx.Done():
 			over = true
+			continue
 		case err = <-done:
 			over, done = true, nil
+			continue
 		case <-e.loads.said:
-			e.deliver(sink)
 		case <-ticker.C:
-			e.deliver(sink)
 		}
+		e.deliver(sink)
 	}
-	close(stop)
+	e.s.stop()
 	if done != nil {
 		select {
 		case err = <-done:
@@ -178,10 +212,16 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			e.note(fmt.Sprintf("the system did not return from a call on a thread within %v: candid went on without it", stopPatience))
 		}
 	}
-	e.ended.Store(winsys.Clock())
+	e.ended.Store(e.s.stopped.Load())
 	e.deliver(sink)
+	if e.unread > 0 {
+		e.note(fmt.Sprintf("%d samples were not walked: the recording had ended, and candid had got too little of the CPUs to walk them before", e.unread))
+	}
 	return err
 }
+
+// lastWalks is for how long samples are walked after the recording has ended.
+const lastWalks = 80 * time.Millisecond
 
 // stopPatience is how long the last copy of a thread may take. In Wine a call for a thread that ends
 // may never return.

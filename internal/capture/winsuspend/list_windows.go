@@ -17,6 +17,7 @@ func (s *sampler) list(first bool) error {
 	if err := s.snap.Take(); err != nil {
 		return err
 	}
+	s.taken = begin
 	s.round++
 	for i := range s.snap.Processes {
 		info := &s.snap.Processes[i]

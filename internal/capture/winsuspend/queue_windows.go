@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/winsys"
 )
 
 // queue holds what was sampled until it is handed over.
@@ -109,7 +110,12 @@ func (e *Engine) deliver(sink capture.Sink) {
 	}
 	e.loads.deliver(sink)
 	again, _ := sink.(capture.SleepSink)
-	for _, s := range samples {
+	for i, s := range samples {
+		if due := e.due.Load(); due != 0 && winsys.Clock() > due {
+			e.unread += uint64(len(samples) - i)
+			e.lost.Add(uint64(len(samples) - i))
+			break
+		}
 		if s.again {
 			taken, want := false, true
 			if again != nil {

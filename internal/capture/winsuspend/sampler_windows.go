@@ -1,8 +1,10 @@
 package winsuspend
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sys/windows"
 
@@ -16,6 +18,7 @@ type sampler struct {
 	procs   map[int]*process
 	refused map[int]int64 // processes of the whole machine that cannot be opened, and their creation
 	snap    winsys.Snapshot
+	taken   uint64 // ns: when snap was
 	round   uint64
 	listed  uint64 // ns: when threads were last listed
 	cost    uint64 // ns that it took
@@ -23,6 +26,8 @@ type sampler struct {
 	states  bool   // the state of a single thread is told
 	stopper *stopper
 	timer   windows.Handle
+	wake    windows.Handle // an event that ends a wait for the timer
+	stopped atomic.Uint64  // ns: when stop was called, 0: it was not
 	sleeps  uint64
 	ready   []*sample // with a weight, not yet in the queue
 	queue   queue
@@ -64,6 +69,26 @@ func (s *sampler) close() {
 		s.stopper.close()
 		s.stopper = nil
 	}
+	if s.wake != 0 {
+		windows.CloseHandle(s.wake)
+		s.wake = 0
+	}
+}
+
+// prepare makes what run needs.
+func (s *sampler) prepare() (err error) {
+	if s.wake, err = windows.CreateEvent(nil, 1, 0, nil); err != nil {
+		return fmt.Errorf("make an event to stop sampling by: %w", err)
+	}
+	return nil
+}
+
+// stop makes run end: it begins no other copy of a thread. It may be called from any goroutine and
+// any number of times, between prepare and close.
+func (s *sampler) stop() {
+	if s.stopped.CompareAndSwap(0, winsys.Clock()) {
+		_ = windows.SetEvent(s.wake)
+	}
 }
 
 // adopt takes over processes that were added.
@@ -81,8 +106,8 @@ func (s *sampler) adopt() {
 	s.e.added = nil
 }
 
-// run samples until stop is closed or no target is left.
-func (s *sampler) run(stop <-chan struct{}) error {
+// run samples until stop is called or no target is left.
+func (s *sampler) run() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	raise()
@@ -95,10 +120,8 @@ func (s *sampler) run(stop <-chan struct{}) error {
 	due := s.elapsed + rand.Uint64N(uint64(s.e.opts.Period))
 	for {
 		s.wait(due)
-		select {
-		case <-stop:
+		if s.stopped.Load() != 0 {
 			return nil
-		default:
 		}
 		if err := s.guarded(); err != nil {
 			return err
@@ -149,6 +172,9 @@ func (s *sampler) tick() error {
 		for _, th := range p.threads {
 			if s.e.wall < 0 && !s.mayRun(th, now) {
 				continue
+			}
+			if s.stopped.Load() != 0 {
+				return nil
 			}
 			n := s.look(th)
 			if stood += n; n > 0 {

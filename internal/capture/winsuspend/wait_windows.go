@@ -17,16 +17,16 @@ func (s *sampler) wait(due uint64) {
 		return
 	}
 	left := min(due-now, uint64(atMost))
-	if s.timer == 0 {
-		time.Sleep(time.Duration(left))
-		return
-	}
 	in := -int64(left / 100) // negative: from now on, in units of 100 ns
-	if r, _, _ := setTimer.Call(uintptr(s.timer), uintptr(unsafe.Pointer(&in)), 0, 0, 0, 0); r == 0 {
-		time.Sleep(time.Duration(left))
+	set := uintptr(0)
+	if s.timer != 0 {
+		set, _, _ = setTimer.Call(uintptr(s.timer), uintptr(unsafe.Pointer(&in)), 0, 0, 0, 0)
+	}
+	if set == 0 {
+		_, _ = windows.WaitForSingleObject(s.wake, uint32(left/uint64(time.Millisecond)+1))
 		return
 	}
-	_, _ = windows.WaitForSingleObject(s.timer, windows.INFINITE)
+	_, _ = windows.WaitForMultipleObjects([]windows.Handle{s.wake, s.timer}, false, windows.INFINITE)
 }
 
 var createTimer = windows.NewLazySystemDLL("kernel32.dll").NewProc("CreateWaitableTimerExW")
@@ -50,7 +50,7 @@ func raise() {
 
 var setPriority = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetThreadPriority")
 
-// atMost bounds one wait, so that the end of recording is noticed.
+// atMost bounds one wait, so that the guard's end and new threads are noticed.
 const atMost = 100 * time.Millisecond
 
 // sleepsOn reports whether a thread still sleeps where its last sample found it, and accounts for

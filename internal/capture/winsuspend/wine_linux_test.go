@@ -288,22 +288,28 @@ func TestRecordJavaLaunched(t *testing.T) {
 
 // However candid is ended, no thread stays suspended; what the program has suspended itself stays so.
 func TestEndedWhileSampling(t *testing.T) {
-	rounds := 4
+	// In Wine a program takes up to seconds to start: as many rounds are made as there is time for.
+	rounds, minutes := 4, 3.0
 	if fixture.Full(t) {
-		rounds = 1000
+		rounds, minutes = 1000, 9
 	}
-	killer, exe, pid := buildWindows(t, "./testdata/killer"), candidExe(t), spin(t, 60+4*rounds)
+	killer, exe, pid := buildWindows(t, "./testdata/killer"), candidExe(t), spin(t, int(60*(minutes+4)))
 	args := []string{exe, "record", "-p", strconv.Itoa(pid), "-d", "60s", "-F", "20000", "--force", "-o", "x.jfr"}
 	for _, what := range []string{"candid", "guard"} {
-		n := rounds
+		n, limit := rounds, minutes*3/4
 		if what == "guard" {
-			n = (rounds + 3) / 4
+			n, limit = (rounds+3)/4, minutes/4
 		}
-		out, errs, code := wine(t, t.TempDir(), append([]string{killer, strconv.Itoa(pid), strconv.Itoa(n), what}, args...)...)
+		within := time.Duration(limit * float64(time.Minute))
+		out, errs, code := wine(t, t.TempDir(), append([]string{killer, strconv.Itoa(pid), strconv.Itoa(n), within.String(), what}, args...)...)
 		if code != 0 {
 			t.Fatalf("%s ended: exit code %d\n%s%s", what, code, out, errs)
 		}
-		t.Log(what + ": " + strings.TrimSpace(out))
+		done := 0
+		if _, err := fmt.Sscan(out, &done); err != nil || done == 0 {
+			t.Errorf("%s ended: no round was made within %v:\n%s%s", what, within, out, errs)
+		}
+		t.Logf("%s ended: %s", what, strings.TrimSpace(out))
 	}
 }
 

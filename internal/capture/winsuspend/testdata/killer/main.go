@@ -1,7 +1,8 @@
 //go:build windows
 
 // Command killer ends candid at random instants while it samples, and reports whether a thread of the
-// target stays suspended: killer PID ROUNDS candid|guard CANDID ARG...
+// target stays suspended: killer PID ROUNDS LIMIT candid|guard CANDID ARG.... No round
+// begins when LIMIT, a duration, has passed.
 package main
 
 import (
@@ -26,6 +27,10 @@ type thread struct {
 func main() {
 	pid, _ := strconv.Atoi(os.Args[1])
 	rounds, _ := strconv.Atoi(os.Args[2])
+	limit, err := time.ParseDuration(os.Args[3])
+	if err != nil {
+		fail("%v", err)
+	}
 	var s winsys.Snapshot
 	if err := s.Take(); err != nil {
 		fail("%v", err)
@@ -46,17 +51,15 @@ func main() {
 		}
 		threads = append(threads, thread{t.TID, h, n})
 	}
-	caught := 0
-	for round := range rounds {
-		if os.Args[3] == "guard" {
+	caught, round := 0, 0
+	for begin := time.Now(); round < rounds && time.Since(begin) < limit; round++ {
+		if os.Args[4] == "guard" {
 			killGuard(threads, round)
-			continue
-		}
-		if killCandid(threads, round) {
+		} else if killCandid(threads, round) {
 			caught++
 		}
 	}
-	fmt.Printf("%d rounds, a thread stood in %d of them when candid had ended\n", rounds, caught)
+	fmt.Printf("%d rounds of %d within %v, a thread stood in %d of them when candid had ended\n", round, rounds, limit, caught)
 }
 
 func fail(format string, args ...any) {
@@ -99,7 +102,7 @@ func settled(threads []thread, round int) {
 }
 
 func start() (*exec.Cmd, windows.Handle) {
-	c := exec.Command(os.Args[4], os.Args[5:]...)
+	c := exec.Command(os.Args[5], os.Args[6:]...)
 	if err := c.Start(); err != nil {
 		fail("start candid: %v", err)
 	}
