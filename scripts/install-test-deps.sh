@@ -1,7 +1,8 @@
 #!/bin/bash
 # Install what `make test` needs on a Debian machine, as little as possible, and
 # nothing that is already installed. With the argument "full", also install what only
-# `make test-full` needs: LLVM's tools, some 12 MB to download and 50 MB installed. With
+# `make test-full` needs: LLVM's tools, some 12 MB to download and 50 MB installed, and
+# compilers of Nim and D. With
 # "bench", also install what `make bench` runs and compares with. The script says what
 # it could not install, and then exits 1.
 set -uo pipefail
@@ -28,6 +29,11 @@ missing() {
   have llvm-pdbutil || need+=(llvm)
   have lld || have ld.lld || need+=(lld)
   [ -z "$part" ] || have llvm-profdata || need+=(llvm)
+  # Compilers whose programs are recorded, 16 MB to download. Others are used if they are there.
+  if [ "$part" = full ]; then
+    have nim || need+=(nim)
+    have ldc2 || need+=(ldc)
+  fi
   have systemd-analyze || need+=(systemd) # it reads unit files; systemd need not run
   have strace || need+=(strace)
   have unshare || need+=(util-linux)

@@ -31,6 +31,9 @@ func Demangle(raw string) string {
 		}
 		return Printable(name)
 	}
+	if d, ok := demangleD(raw); ok {
+		return Printable(d)
+	}
 	if i := strings.IndexByte(name, '@'); i > 0 && !strings.HasSuffix(name, pltSuffix) {
 		name = name[:i] // a symbol version: memcpy@@GLIBC_2.14
 	}

@@ -120,6 +120,7 @@ func FuzzDemangle(f *testing.F) {
 	f.Add("_ZNSt6vectorIiSaIiEE9push_backERKi")
 	f.Add("_RNvMs4_NtCsgY6Mt91CT9J_14rustc_demangle2v0NtB6_7Printer10print_type")
 	f.Add("a\x00\xff\n.cold.part.")
+	f.Add("_D4work4growFiZCQo4Node")
 	f.Fuzz(func(t *testing.T, s string) {
 		if len(s) > maxRawName {
 			return

@@ -357,7 +357,7 @@ func TestDemangle(t *testing.T) {
 		"_ZN3Foo3barEv.llvm.1234":         "Foo::bar",
 		"runtime.coldest":                 "runtime.coldest",
 		"main.main":                       "main.main",
-		"_D3std5stdio7writelnFZv":         "_D3std5stdio7writelnFZv",
+		"_D3std5stdio7writelnFZv":         "std.stdio.writeln",
 		"a\x1b[31m\nb":                    "a\ufffd[31m\ufffdb",
 		"\xff\xfe":                        "\ufffd\ufffd",
 		"_ZN12_GLOBAL__N_13fooEv":         "(anonymous namespace)::foo",
