@@ -3,6 +3,7 @@ package winsuspend_test
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/record"
 )
 
 // mingw builds a C program of testdata for Windows.
@@ -58,6 +61,91 @@ func TestOnTime(t *testing.T) {
 		t.Logf("-d %v took %v", length, took.Round(time.Millisecond))
 		if took < length-apart || took > length+apart {
 			return fmt.Sprintf("-d %v took %v:\n%s", length, took, strings.Join(said, "\n"))
+		}
+		return ""
+	})
+}
+
+// truth are the shares of testdata/split.c.
+var truth = map[string]float64{"phase_a": 0.35, "phase_b": 0.25, "phase_c": 0.2, "phase_d": 0.12, "phase_e": 0.08}
+
+// distance returns the total variation distance of weights by function from the truth, and the share
+// of all weight that is in these functions.
+func distance(seen map[string]float64, all float64) (tvd, share float64) {
+	sum := 0.0
+	for _, w := range seen {
+		sum += w
+	}
+	for name, is := range truth {
+		tvd += math.Abs(seen[name]/sum-is) / 2
+	}
+	return tvd, sum / all
+}
+
+// phaseOf returns the phase that a stack is in, "" if it is in none.
+func phaseOf(stack string) string {
+	at := strings.Index(stack, "phase_")
+	if at < 0 {
+		return ""
+	}
+	return stack[at : at+len("phase_a")]
+}
+
+// A program's time is split as it is known to be, by candid.exe and by candid from outside.
+func TestTruth(t *testing.T) {
+	fixture.OnlyFull(t, "TestRecordNative")
+	exe, dir := candidExe(t), t.TempDir()
+	prog := mingw(t, "testdata/split.c")
+	fixture.Attempts(t, 3, func() (wrong string) {
+		c := fixture.Wine(t, prog, "150")
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := fixture.Spawn(c); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}()
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid := strings.TrimSpace(line)
+		_, errs, code := wine(t, dir, exe, "record", "-p", pid, "-d", "60s", "-F", "200", "--force", "-o", "s.collapsed")
+		if code != 0 {
+			t.Fatalf("exit code %d\n%s", code, errs)
+		}
+		seen, all := map[string]float64{}, 0.0
+		for stack, n := range collapsed(t, filepath.Join(dir, "s.collapsed")) {
+			all += float64(n)
+			if name := phaseOf(stack); name != "" {
+				seen[name] += float64(n)
+			}
+		}
+		inside, in := distance(seen, all)
+		r, err := record.Run(t.Context(), record.Options{PIDs: []int{c.Process.Pid}, Duration: 60 * time.Second, Hz: 200, Events: []string{"cpu"}, Log: func(string) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := r.Profile
+		seen, all = map[string]float64{}, 0
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			all += float64(s.Weight)
+			for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+				if name := p.Funcs[p.Frames[p.Nodes[n].Frame].Func].Name; truth[name] != 0 {
+					seen[name] += float64(s.Weight)
+					break
+				}
+			}
+		}
+		outside, out2 := distance(seen, all)
+		t.Logf("total variation distance: candid.exe %.2f %% (%.2f %% of the time in the phases), candid on Linux %.2f %% (%.2f %%)", 100*inside, 100*in, 100*outside, 100*out2)
+		if !(inside <= 0.01) || !(outside <= 0.005) || in < 0.98 || out2 < 0.98 {
+			return fmt.Sprintf("total variation distance: candid.exe %.3f, candid on Linux %.3f; in the phases %.3f and %.3f", inside, outside, in, out2)
 		}
 		return ""
 	})
