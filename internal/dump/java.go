@@ -70,14 +70,6 @@ func (p *process) divide(out *Process) {
 	}
 }
 
-// vm returns what a VM reports of the thread, as for Java, nil if none does.
-func (t *Thread) vm() *Java {
-	if n := t.DotNet; n != nil {
-		return &Java{ID: n.ID, WaitsFor: n.WaitsFor, Holds: n.Holds, Changed: n.Changed}
-	}
-	return t.Java
-}
-
 // waitNames are the words that jstack uses.
 var waitNames = map[runtimes.WaitKind]string{
 	runtimes.WaitsToLock: "waiting to lock", runtimes.WaitsOn: "waiting on", runtimes.WaitsParked: "parking to wait for",

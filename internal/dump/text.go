@@ -67,6 +67,14 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// vm returns what a VM reports of the thread, as for Java, nil if none does.
+func (t *Thread) vm() *Java {
+	if n := t.DotNet; n != nil {
+		return &Java{ID: n.ID, WaitsFor: n.WaitsFor, Holds: n.Holds, Changed: n.Changed}
+	}
+	return t.Java
+}
+
 func (t *Thread) text(b *bufio.Writer) {
 	fmt.Fprintf(b, "%q", plain(t.Name))
 	if t.Java == nil {
