@@ -197,7 +197,7 @@ func TestConfinedInContainers(t *testing.T) {
 	t.Parallel()
 	able(t)
 	root(t)
-	// What Docker leaves to root.
+	// docker is the set of capabilities that Docker leaves to root.
 	const docker = "-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write"
 	inside := []string{"--inh-caps=-all", "--bounding-set=" + docker}
 	self, err := os.Executable()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What becomes of a system call.
+// The actions of the filter on a system call.
 const (
 	deny  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	allow = unix.SECCOMP_RET_ALLOW

@@ -138,7 +138,7 @@ func held(t *testing.T) uint64 {
 	return uint64(d[0].Effective) | uint64(d[1].Effective)<<32
 }
 
-// What is kept depends on what there is: an old kernel has only CAP_SYS_ADMIN for much, and who may
+// The capabilities that are kept depend on those that there are: an old kernel has only CAP_SYS_ADMIN for much, and who may
 // trace by having the same capabilities only must not lose any.
 func TestKept(t *testing.T) {
 	const all = 1<<41 - 1

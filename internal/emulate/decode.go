@@ -55,7 +55,7 @@ type op struct {
 	args   [4]operand
 	n      int
 
-	// Of instructions on vectors:
+	// Instructions on vectors:
 	simd      *simd.Op // nil: the result is not computed
 	mask      uint8    // the register of a mask that selects elements of the result; 0: all
 	vex       bool     // a VEX or EVEX prefix

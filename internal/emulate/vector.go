@@ -155,7 +155,7 @@ func (m *Machine) setWide(to *operand, o *op, late bool) {
 		}
 		late = late || lateAddress
 		if o.mask != 0 {
-			// What is not selected stays as it is.
+			// The bytes that are not selected stay as they are.
 			for off := 0; off < int(to.size); off += 8 {
 				w := m.mem.load(addr+uint64(off), uint8(min(8, int(to.size)-off)))
 				c.Old.SetWord(off, w.v, w.known)
