@@ -86,16 +86,7 @@ func (v *Java) json(j *jsonWriter) {
 	}
 	j.known("state", v.State)
 	j.known("vm_state", v.VMState)
-	if v.WaitsFor != nil {
-		j.key("waits_for")
-		v.WaitsFor.json(j)
-	}
-	if len(v.Holds) > 0 {
-		list(j, "holds", v.Holds, (*Lock).json)
-	}
-	if v.Changed {
-		j.bool("locks_changed", true)
-	}
+	j.locks(v.WaitsFor, v.Holds, v.Changed)
 	if v.Virtual != nil {
 		j.any("virtual", v.Virtual)
 	}
@@ -106,21 +97,27 @@ func (v *Java) json(j *jsonWriter) {
 	j.close('}')
 }
 
+// locks writes the locks of a thread: the one that it waits for, nil for none, and those that it holds.
+// changed says that they changed during the look.
+func (j *jsonWriter) locks(waitsFor *Lock, holds []Lock, changed bool) {
+	if waitsFor != nil {
+		j.key("waits_for")
+		waitsFor.json(j)
+	}
+	if len(holds) > 0 {
+		list(j, "holds", holds, (*Lock).json)
+	}
+	if changed {
+		j.bool("locks_changed", true)
+	}
+}
+
 func (v *DotNet) json(j *jsonWriter) {
 	j.open('{')
 	if v.ID != 0 {
 		j.number("id", v.ID)
 	}
-	if v.WaitsFor != nil {
-		j.key("waits_for")
-		v.WaitsFor.json(j)
-	}
-	if len(v.Holds) > 0 {
-		list(j, "holds", v.Holds, (*Lock).json)
-	}
-	if v.Changed {
-		j.bool("locks_changed", true)
-	}
+	j.locks(v.WaitsFor, v.Holds, v.Changed)
 	j.close('}')
 }
 

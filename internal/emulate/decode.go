@@ -210,7 +210,7 @@ func (o *op) classifyByName() {
 	if o.is != vectorOp {
 		return
 	}
-	if o.simd = simd.Of(o.code); o.args[0].kind == maskRegister {
+	if o.simd = simd.Lookup(o.code); o.args[0].kind == maskRegister {
 		o.simd = simd.Mask(name)
 	}
 	o.blend = strings.Contains(name, "BLENDV")

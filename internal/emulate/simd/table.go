@@ -30,5 +30,5 @@ func define(op Op, names ...string) {
 	}
 }
 
-// Of returns how an instruction is executed; nil if it is none of those that this package knows.
-func Of(code x86asm.Op) *Op { return ops[code] }
+// Lookup returns how an instruction is executed; nil if it is none of those that this package knows.
+func Lookup(code x86asm.Op) *Op { return ops[code] }
