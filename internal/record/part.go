@@ -98,7 +98,7 @@ func (s *session) nextPart(beside Live) *part {
 	clear(s.services.bare)
 	s.sleeps.carryOn(old, s.b)
 	s.samples, s.unseen, s.skids = 0, 0, skids{}
-	s.ghosts.processes, s.ghosts.samples = 0, 0
+	s.ghosts.next()
 	s.account.ended, s.account.uncounted = 0, false
 	for _, p := range s.procs {
 		p.markCPU(p.cpuTimes(nil))

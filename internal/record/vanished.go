@@ -10,8 +10,8 @@ import (
 // vanished counts samples of processes that had ended before anything could be known of them: their
 // time is real, and what they did in it is not known.
 type vanished struct {
-	pids               map[uint32]bool // those that have no other process's number by now
-	processes, samples uint64          // of this part
+	pids               map[uint32]bool // those that have no other process's number by now; whether it is among processes
+	processes, samples uint64          // of this part: that have samples, and these
 }
 
 // maxVanished bounds how many are told from others that could not be examined.
@@ -25,14 +25,26 @@ func (v *vanished) refused(pid uint32, err error) {
 	if v.pids == nil || len(v.pids) >= maxVanished {
 		v.pids = map[uint32]bool{}
 	}
-	v.pids[pid] = true
-	v.processes++
+	v.pids[pid] = false
+}
+
+// next begins another part of the recording.
+func (v *vanished) next() {
+	v.processes, v.samples = 0, 0
+	for pid := range v.pids {
+		v.pids[pid] = false
+	}
 }
 
 // sample counts a sample of a process that was not opened.
 func (v *vanished) sample(pid uint32) {
-	if v.pids[pid] {
-		v.samples++
+	counted, ok := v.pids[pid]
+	if !ok {
+		return
+	}
+	if v.samples++; !counted {
+		v.pids[pid] = true
+		v.processes++
 	}
 }
 
@@ -41,5 +53,5 @@ func (v *vanished) note() string {
 	if v.samples == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d samples of %d processes have no stacks: the processes had ended before candid could look at them", v.samples, v.processes)
+	return fmt.Sprintf("%d samples of %d processes have no stacks of their own code: the processes had ended before candid could look at them", v.samples, v.processes)
 }

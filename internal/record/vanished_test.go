@@ -14,6 +14,7 @@ func TestVanished(t *testing.T) {
 	v.refused(7, fmt.Errorf("open: %w", target.ErrPermission))
 	v.refused(8, fmt.Errorf("open: %w", target.ErrNoProcess))
 	v.refused(9, fmt.Errorf("open: %w", target.ErrZombie))
+	v.refused(10, target.ErrZombie) // no sample is of this one
 	v.sample(7)
 	if got := v.note(); got != "" {
 		t.Errorf("without a sample of one that had ended: %q", got)
@@ -23,6 +24,11 @@ func TestVanished(t *testing.T) {
 	v.sample(9)
 	if got := v.note(); !strings.HasPrefix(got, "3 samples of 2 processes have no stacks") {
 		t.Error(got)
+	}
+	v.next()
+	v.sample(8)
+	if got := v.note(); !strings.HasPrefix(got, "1 samples of 1 processes have no stacks") {
+		t.Errorf("of the next part: %q", got)
 	}
 	for pid := range uint32(3 * maxVanished) {
 		v.refused(pid, target.ErrZombie)
