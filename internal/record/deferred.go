@@ -29,19 +29,20 @@ type unnamed struct {
 	sp     uint64 // the stack pointer
 	frames []walk.Frame
 	out    profile.Sample
+	id     uint64 // capture.Snapshot.Sleep
 }
 
 // maxLater bounds the number of frames that are put aside: 24 bytes each.
 const maxLater = 1 << 18
 
 // putOff puts the stack that was just walked aside until it can be named.
-func (s *session) putOff(p *process, tid uint32, sp uint64, out profile.Sample) {
+func (s *session) putOff(p *process, tid uint32, sp, id uint64, out profile.Sample) {
 	l := &s.deferred
 	if l.of == nil {
 		l.of = map[*process]int{}
 	}
 	l.of[p]++
-	l.stacks = append(l.stacks, unnamed{p, p.in, tid, sp, append([]walk.Frame(nil), s.stack.Frames...), out})
+	l.stacks = append(l.stacks, unnamed{p, p.in, tid, sp, append([]walk.Frame(nil), s.stack.Frames...), out, id})
 	if l.frames += len(s.stack.Frames); l.frames > maxLater {
 		s.name(true)
 	}
@@ -89,6 +90,7 @@ func (s *session) nameOne(u *unnamed, wait bool) (named bool) {
 			if u.p.able.waits != nil && u.out.State == profile.StateSleeping {
 				s.askRuntime(u.p, u.tid, u.sp, u.out.Node)
 			}
+			s.sleeps.rememberLate(u.tid, u.id, u.out)
 			s.add(u.out)
 		}
 	}()

@@ -3,6 +3,7 @@ package record
 import (
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -47,7 +48,7 @@ func TestStacksThatAreNamedLater(t *testing.T) {
 			if out.Node, ok = in.node(1, &s.stack); ok {
 				s.add(out)
 			} else {
-				s.putOff(p, 1, 0, out)
+				s.putOff(p, 1, 0, 0, out)
 			}
 			return ok
 		}
@@ -105,7 +106,7 @@ func TestLaterIsBounded(t *testing.T) {
 		if node, ok := in.node(1, &s.stack); ok {
 			s.add(profile.Sample{Node: node})
 		} else {
-			s.putOff(p, 1, 0, profile.Sample{})
+			s.putOff(p, 1, 0, 0, profile.Sample{})
 		}
 		if s.deferred.frames > maxLater {
 			t.Fatalf("%d frames are put aside", s.deferred.frames)
@@ -113,5 +114,43 @@ func TestLaterIsBounded(t *testing.T) {
 	}
 	if b.Samples() == 0 {
 		t.Error("no sample was named")
+	}
+}
+
+// A sample that is still to be named may turn out to stand for more time, of the same thread only.
+func TestMoreTimeBeforeNamed(t *testing.T) {
+	in, _, b := newTestInterner()
+	n := &slow{}
+	in.resolvers[1] = n
+	s := &session{o: &Options{}, b: b, sleeps: sleeps{}}
+	s.stack.Push(walk.Frame{Ref: 100, Owner: 1, Kind: walk.KindNative})
+	const id = capture.Ran | 5
+	if _, ok := in.node(7, &s.stack); ok {
+		t.Fatal("it is named at once")
+	}
+	s.putOff(&process{in: in}, 7, 0, id, profile.Sample{Time: 5, Weight: 3})
+	for _, c := range []struct {
+		snap capture.Snapshot
+		want bool
+	}{
+		{capture.Snapshot{TID: 7, Sleep: id, Time: 9, Weight: 40}, true},
+		{capture.Snapshot{TID: 7, Sleep: id + 1, Time: 9, Weight: 1000}, false},
+		{capture.Snapshot{TID: 8, Sleep: id, Time: 9, Weight: 1000}, false},
+	} {
+		if taken, _ := s.Again(&c.snap); taken != c.want {
+			t.Errorf("%+v is taken: %v", c.snap, taken)
+		}
+	}
+	n.ready = true
+	s.name(false)
+	if taken, _ := s.Again(&capture.Snapshot{TID: 7, Sleep: id, Time: 10, Weight: 500}); !taken {
+		t.Error("it is not known any more when it has been named")
+	}
+	var sum uint64
+	for _, x := range b.Profile().Samples {
+		sum += x.Weight
+	}
+	if sum != 543 {
+		t.Errorf("the samples weigh %d", sum)
 	}
 }

@@ -30,6 +30,9 @@ type Options struct {
 	NoJVMFlags bool     // launch java with exactly the given arguments
 	// DotNetInlines launches Command with the setting that makes .NET record which methods it inlines.
 	DotNetInlines bool
+	// Heap is how many bytes of candid's heap may be in use when the whole machine is recorded, everything else in
+	// the process included, before what was read of programs is given up, the least recently used first. 0: 96 MB.
+	Heap int64
 	// Nice lets candid take a better nice level than its targets while many threads want each CPU.
 	// Without it fewer samples are taken if candid gets too little of a CPU.
 	Nice bool

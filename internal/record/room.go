@@ -10,7 +10,7 @@ import (
 )
 
 // A whole machine runs more programs than there is memory for their tables. The limit is 200 MB in
-// total: candid's own program and the engine's ring take 25 to 30, the backlog in which samples
+// total, unless Options.Heap asks for less: candid's own program and the engine's ring take 25 to 30, the backlog in which samples
 // wait takes up to 48 while candid gets too little of the CPUs, garbage and what Go's runtime needs
 // take some 25. The rest is for what lives on the heap, which is freed in a fixed order:
 //
@@ -42,7 +42,8 @@ func forSymbols(bytes uint64) bool { return bytes <= symbolsHeap && heapUsed() <
 // room decides whether there is memory for source lines. Its methods may be called from any
 // goroutine.
 type room struct {
-	all     bool // a whole machine is recorded
+	all     bool   // a whole machine is recorded
+	heap    uint64 // instead of allHeap, bytes; 0: allHeap
 	refused atomic.Int64
 	used    func() uint64 // nil: read from the heap
 
@@ -64,13 +65,21 @@ func (r *room) has(bytes uint64) bool {
 	}
 	most := uint64(symbolsHeap)
 	if r.all {
-		most = linesHeap
+		most = r.share(linesHeap)
 	}
 	if bytes <= most && used() <= most-bytes {
 		return true
 	}
 	r.refused.Add(1)
 	return false
+}
+
+// share returns a bound that is a part of allHeap as the same part of what the heap may take.
+func (r *room) share(bound uint64) uint64 {
+	if r.heap == 0 {
+		return bound
+	}
+	return r.heap * (bound >> 20) / (allHeap >> 20)
 }
 
 // heapUsed returns how many bytes the heap holds now, garbage included.
@@ -88,11 +97,12 @@ func metric(name string) uint64 {
 // excess returns by how many bytes the heap was too large when it was last collected. Memory that
 // is freed because of that shows with the collection after the next: one may be under way.
 func (r *room) excess(live, cycle uint64) int {
-	if live <= allHeap || r.cycle != 0 && cycle < r.cycle+2 {
+	most := r.share(allHeap)
+	if live <= most || r.cycle != 0 && cycle < r.cycle+2 {
 		return 0
 	}
 	r.cycle = cycle
-	return int(live - allHeap)
+	return int(live - most)
 }
 
 // note returns what was left out, "" if nothing was.
@@ -103,6 +113,9 @@ func (r *room) note() string {
 	}
 	if !r.all {
 		return fmt.Sprintf("source lines and inlined functions were not read %d times: with those of all files together candid would take more than %d MB for them", n, symbolsHeap>>20)
+	}
+	if r.heap > 0 {
+		return fmt.Sprintf("source lines and inlined functions were not read %d times: with those of all programs candid would take more memory than it is limited to", n)
 	}
 	return fmt.Sprintf("source lines and inlined functions were not read %d times: with those of all programs candid would take more than some 200 MB (with -p there is more room)", n)
 }
@@ -155,10 +168,11 @@ func (s *session) thin(now time.Time) {
 // whose last samples may yet come, are kept longest.
 func (s *session) trimPages() {
 	sum := 0
+	most := int(s.room.share(allPages))
 	for _, p := range s.procs {
 		sum += p.target.Memory().Held()
 	}
-	if sum <= allPages {
+	if sum <= most {
 		return
 	}
 	procs := slices.Collect(maps.Values(s.procs))
@@ -172,7 +186,7 @@ func (s *session) trimPages() {
 		return a.sampled.Compare(b.sampled)
 	})
 	for _, p := range procs {
-		if sum <= allPages/2 {
+		if sum <= most/2 {
 			return
 		}
 		m := p.target.Memory()

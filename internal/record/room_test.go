@@ -29,6 +29,24 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// A recording that is given less memory divides it in the same way.
+func TestSmallRoom(t *testing.T) {
+	used := uint64(0)
+	r := room{all: true, heap: 24 << 20, used: func() uint64 { return used }}
+	if !r.has(20<<20) || r.has(20<<20+1) || !strings.Contains(r.note(), "limited") {
+		t.Errorf("20 of 24 MB are not for lines; %q", r.note())
+	}
+	if got := r.excess(24<<20+3, 1); got != 3 {
+		t.Errorf("the excess over 24 MB is %d", got)
+	}
+	if got := r.excess(24<<20, 9); got != 0 {
+		t.Errorf("24 MB exceed 24 MB by %d", got)
+	}
+	if got := r.share(allPages); got != 3<<20 {
+		t.Errorf("%d bytes for pages", got)
+	}
+}
+
 // The excess of a heap is freed once, until the effect shows in the heap.
 func TestExcess(t *testing.T) {
 	var r room

@@ -21,7 +21,7 @@ type served struct {
 // of it to another, from their launch on: whatever computes below the frames where a request waits
 // has those frames, in one run, below the method that took the request.
 func TestVirtualServer(t *testing.T) {
-	servers := []served{{25, "Served", ""}, {25, "TomcatServed", "tomcat"}, {27, "JettyServed", "jetty"}}
+	servers := []served{{25, "TomcatServed", "tomcat"}, {27, "JettyServed", "jetty"}}
 	seconds := "4"
 	if fixture.Full(t) {
 		servers, seconds = nil, "15"

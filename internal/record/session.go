@@ -117,13 +117,13 @@ func newSession(o *Options) *session {
 		s.branches = newBranches()
 	}
 	s.services = newServices(o.Service)
-	s.budget, s.room.all = symbol.NewBudget(symbolsCPU, forSymbols), o.All
+	s.budget, s.room.all, s.room.heap = symbol.NewBudget(symbolsCPU, forSymbols), o.All, uint64(max(o.Heap, 0))
 	if !kallsyms.Visible() {
 		k.HideAddresses()
 	}
 	s.gc.Start()
 	if o.All {
-		s.names.Limit(allShared)
+		s.names.Limit(int(s.room.share(allShared)))
 	}
 	return s
 }
@@ -164,7 +164,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		s.sleeps.remember(snap, out)
 		s.add(out)
 	} else {
-		s.putOff(p, snap.TID, snap.Regs.SP(), out)
+		s.putOff(p, snap.TID, snap.Regs.SP(), snap.Sleep, out)
 	}
 }
 

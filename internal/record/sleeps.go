@@ -30,13 +30,25 @@ func keyOf(snap *capture.Snapshot) sleepKey {
 
 // remember keeps a named sample in case its sleep goes on.
 func (m sleeps) remember(snap *capture.Snapshot, out profile.Sample) {
-	if snap.Sleep == 0 {
-		return
+	if snap.Sleep != 0 {
+		m.keep(keyOf(snap), sleep{snap.Sleep, out})
 	}
+}
+
+func (m sleeps) keep(key sleepKey, s sleep) {
 	if len(m) >= maxSleeps {
 		clear(m)
 	}
-	m[keyOf(snap)] = sleep{snap.Sleep, out}
+	m[key] = s
+}
+
+// rememberLate does what remember does for a sample of a thread that ran and was named later,
+// unless a newer one of the thread is kept.
+func (m sleeps) rememberLate(tid uint32, id uint64, out profile.Sample) {
+	key := sleepKey{tid, true}
+	if id&capture.Ran != 0 && m[key].id < id {
+		m.keep(key, sleep{id, out})
+	}
 }
 
 // carryOn makes remembered samples refer to another Builder.
@@ -73,17 +85,40 @@ func (s *session) Again(snap *capture.Snapshot) (taken, want bool) {
 	}
 	known, ok := s.sleeps[keyOf(snap)]
 	if !ok || known.id != snap.Sleep {
-		return false, true
+		return s.againLater(snap), true
 	}
-	out := known.out
+	out := s.more(snap, known.out)
+	s.add(out)
+	// If a stack was broken, code that was unknown may be known by now.
+	return true, out.End > walk.EndTruncated
+}
+
+// more returns a sample for more time at the place of one that is known.
+func (s *session) more(snap *capture.Snapshot, out profile.Sample) profile.Sample {
 	out.Weight, out.Event, out.State = snap.Weight, snap.Event, states[snap.State]
-	if out.Flags &^= profile.Continued; snap.State >= capture.Sleeping {
+	if out.Flags &^= profile.Continued; snap.State >= capture.Sleeping && snap.Sleep&capture.Ran == 0 {
 		out.Flags |= profile.Continued
 	}
 	if out.Time = 0; snap.Time > s.start {
 		out.Time = snap.Time - s.start
 	}
-	s.add(out)
-	// If a stack was broken, code that was unknown may be known by now.
-	return true, out.End > walk.EndTruncated
+	return out
+}
+
+// againLater does what Again does for a thread that ran, if the sample is still to be named.
+func (s *session) againLater(snap *capture.Snapshot) (taken bool) {
+	if snap.Sleep&capture.Ran == 0 {
+		return false // an engine that looks at sleeping threads looks again
+	}
+	l := &s.deferred
+	for i := len(l.stacks) - 1; i >= 0; i-- {
+		if u := l.stacks[i]; u.tid == snap.TID && u.id == snap.Sleep {
+			u.out = s.more(snap, u.out)
+			l.of[u.p]++
+			l.stacks = append(l.stacks, u)
+			l.frames += len(u.frames)
+			return true
+		}
+	}
+	return false
 }

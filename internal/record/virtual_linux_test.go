@@ -333,7 +333,7 @@ func rungs(t *testing.T) []rung {
 	}
 	if !fixture.Full(t) {
 		return []rung{{21, "park", "bpf", nil}, {25, "nested", "bpf", nil}, {27, "short", "bpf", nil}, {25, "park", "perf", nil},
-			{27, "structured", "bpf", nil}, {21, "native", "bpf", nil}, {25, "contended", "bpf", []string{hardly}}, {27, "waiting", "bpf", []string{hardly}}, {27, "waiting", "bpf", []string{hardly, "-Xint"}}}
+			{27, "structured", "bpf", nil}, {21, "native", "bpf", nil}, {25, "contended", "bpf", []string{hardly}}, {27, "waiting", "bpf", []string{hardly, "-Xint"}}}
 	}
 	var list []rung
 	for _, major := range []int{21, 25, 27} {

@@ -22,10 +22,10 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 		sl.asleep = false
 	}
 	now := clock()
-	if l.end != 0 {
-		now = l.end
-	}
 	a, late, ok := l.reader.accountAndDelay(sl.th.schedFD)
+	if f := sl.th.final; l.end != 0 {
+		now, a, late, ok = f.at, f.account, f.late, f.at != 0
+	}
 	if !ok {
 		l.over(sl)
 		return false
@@ -34,13 +34,16 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 	if sl.asleep {
 		if !ran {
 			sl.same, sl.due = now, sl.slept(now, a, late)-sl.gave
-			if now-sl.told >= sl.tell || l.end != 0 {
+			sl.looked, sl.seenLate = now, late
+			if (now-sl.told >= sl.tell || l.end != 0) && !l.wantsCPU(sl) {
 				l.again(sl, now, late)
 				sl.tell = min(2*sl.tell, l.tellEvery)
 			}
 			return false
 		}
 		sl.lasted()
+		// It may have waited for a CPU at the last looks already, which the kernel counts only now.
+		sl.due = min(sl.due, sl.slept(now, a, late)-sl.gave)
 		if !l.again(sl, sl.same, 0) {
 			return true // the time before is reported first
 		}
@@ -54,11 +57,19 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 		l.tellNews()
 	}
 	// This also applies to a thread that has not run: it may have been about to go to sleep.
+	sl.looked, sl.seenLate = now, late
 	if sl.seen = a; ran {
 		sl.tell = tellFirst
 	}
 	l.copyAsleep(sl, now, a, late, goesOn && !ran)
 	return ran
+}
+
+// wantsCPU reports whether a thread that has not run since it was seen asleep has been woken, and
+// waits for a CPU.
+func (l *sleepScanner) wantsCPU(sl *sleeper) bool {
+	s, ok := parseStatus(l.read(sl, &sl.statFD, "stat"))
+	return ok && s.state == 'R'
 }
 
 // mayCopy reports whether the stack of a thread may be copied again now; until then its time is

@@ -19,12 +19,15 @@ type item struct {
 // drain hands over what the sampling threads have copied, in time order. The buffer of a sampling
 // thread that is at work is left for the next time, unless all is set.
 func (e *Engine) drain(sink capture.Sink, all bool) {
+	parted := e.takeParted() // before their samples
+	whole := true
 	e.batch = e.batch[:0]
 	held := make([]*buffer, 0, len(e.list)+1)
 	for _, b := range e.buffers() {
 		if all {
 			b.mu.Lock()
 		} else if !b.mu.TryLock() {
+			whole = false
 			continue
 		}
 		if len(b.samples) == 0 {
@@ -41,7 +44,7 @@ func (e *Engine) drain(sink capture.Sink, all bool) {
 	for i := range e.notices {
 		e.batch = append(e.batch, item{time: int64(e.notices[i].Time), notice: i})
 	}
-	if len(e.batch) == 0 {
+	if len(e.batch) == 0 && len(parted) == 0 && len(e.closing) == 0 {
 		if time.Since(e.batched) >= capture.IdleBatch {
 			e.batchEnd(sink)
 		}
@@ -56,6 +59,14 @@ func (e *Engine) drain(sink capture.Sink, all bool) {
 		}
 	}
 	e.notices = e.notices[:0]
+	if whole {
+		e.tellParted(sink, parted)
+		e.tellGone(sink, false)
+	} else {
+		for _, th := range parted {
+			e.part(th)
+		}
+	}
 	for _, b := range held {
 		clear(b.ready)
 	}

@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 }
 
 func trace(how string, pid int) error {
+	if wall, ok := strings.CutPrefix(how, "starve-"); ok {
+		return starve(pid, wall == "true")
+	}
 	if how == "sample" {
 		e, err := Open(options(5000, pid), "")
 		if err != nil {

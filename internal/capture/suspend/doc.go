@@ -20,15 +20,19 @@
 //
 // A sample weighs what the thread has run since its last one. The first sample of a thread that was
 // born during recording also weighs what other threads of the process ran that ended without a
-// sample. The time that threads have run between their last samples and the end of recording is
-// added to those samples; if a thread has none, a sample without a stack reports that it ran. So
-// the weights of a thread's samples add up to its account.
+// sample. The time that threads have run between their last samples and the end of recording, or
+// their own end, is added to those samples; if a thread has none, a sample without a stack reports
+// that it ran. So the weights of a thread's samples add up to its account, however late candid gets
+// a CPU. Only for what threads that ended ran after the last look at them does the kernel keep no
+// account but their process's: that is shared among them by a guess (shareOut).
 //
 // # Threads that sleep
 //
 // For wall time one more thread of candid's, the sleep scanner, looks at all threads of the
 // targets. The stacks of sleeping threads are read from outside; the kernel's accounts say how long
-// each slept, and which have not run since the last look.
+// each slept, and which have not run since the last look. When recording ends the accounts are read
+// for the last time, all of each at one moment (settle): what a thread ran, waited for a CPU and
+// slept is the time that it was recorded.
 //
 // # What the thread notices
 //

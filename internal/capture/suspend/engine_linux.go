@@ -40,7 +40,12 @@ type Engine struct {
 	refused bool // a sleep's sample was, since this was last cleared
 	snap    capture.Snapshot
 	given   given
-	batched time.Time // when a batch last ended
+	closing []*process // processes that have ended, of which not everything was handed over
+	churned int64      // ns, when churn was last called while there was something to do
+	batched time.Time  // when a batch last ended
+
+	parting sync.Mutex // guards parted
+	parted  []*thread  // threads that have ended, and whose rests are to be handed over
 
 	adding  sync.Mutex // guards added
 	added   []*process

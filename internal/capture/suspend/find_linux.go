@@ -123,6 +123,7 @@ func (s *search) look(th *thread) bool {
 		th.gone = true
 		return false
 	}
+	th.looked = final{at: clock(), account: a, late: late}
 	switch {
 	case a != th.seen:
 		th.seen, th.active, th.ran = a, s.woke, s.woke
@@ -130,7 +131,10 @@ func (s *search) look(th *thread) bool {
 	case th != w.last && s.woke-th.ran > justNow:
 		return false
 	}
-	if a.run == th.sampled {
+	if a.run <= th.sampled {
+		if a.run < th.sampled { // another thread has taken its ID in exec
+			th.sampled, th.from = a.run, min(th.from, a.run)
+		}
 		return false
 	}
 	s.close++
@@ -144,7 +148,7 @@ func (s *search) look(th *thread) bool {
 	}
 	s.ran = true
 	if p := th.proc; w.e.waiting.Load() && st.startCode == p.startCode && st.startStack == p.startStack {
-		th.sampled = a.run
+		th.sampled, th.from = a.run, a.run
 		return false
 	}
 	asleep, unsure := false, false

@@ -68,12 +68,6 @@ func (g *group) beginRound(now int64) {
 	}
 }
 
-// beginLast is beginRound for the end of recording, which reads the CPU time in any case.
-func (g *group) beginLast() {
-	g.asked, g.sure = 0, false
-	g.beginRound(clock())
-}
-
 // met notes that a lively thread was looked at.
 func (g *group) met(sl *sleeper) {
 	if sl.seen == never {

@@ -55,7 +55,7 @@ func (e *Engine) look(now int64) {
 					p.listed = at
 					continue
 				}
-				p.ranThen = ran
+				p.ranThen, p.total = ran, ran
 			}
 			e.list1(p, now)
 		}
@@ -73,6 +73,7 @@ func (e *Engine) look(now int64) {
 			p.stacks.close()
 			p.close()
 			delete(e.procs, pid)
+			e.closing = append(e.closing, p)
 		}
 	}
 }
@@ -104,6 +105,7 @@ func (e *Engine) list1(p *process, now int64) {
 	p.listed = now
 	if first {
 		p.ranFirst = cpuClock(p.pid)
+		p.clock = p.ranFirst
 	}
 	s, ok := e.reader.status(p.stat)
 	tids, err := p.tids()
@@ -117,6 +119,7 @@ func (e *Engine) list1(p *process, now int64) {
 		return // which does not mean that the process has ended
 	}
 	if p.ending = 0; !ok || err != nil || len(tids) == 0 || s.state == 'Z' && len(tids) == 1 {
+		p.end(ok && s.state == 'Z')
 		e.mu.Lock()
 		p.gone = true
 		for _, th := range p.threads {
@@ -145,6 +148,13 @@ func (e *Engine) list1(p *process, now int64) {
 	}
 	p.without = 0
 	defer e.noteUnfollowed()
+	for _, th := range p.lost {
+		e.notices = append(e.notices, th.exit())
+	}
+	p.lost = nil
+	if len(tids) < fewQuiet {
+		p.total = cpuClock(p.pid)
+	}
 	for _, tid := range tids {
 		e.mu.Lock()
 		known := p.threads[tid] != nil
@@ -360,18 +370,30 @@ func (e *Engine) track(th *thread, now int64) {
 	}
 }
 
-// drop forgets a thread that has ended.
+// drop forgets a thread that has ended. Its end is reported after its rest was handed over.
 func (e *Engine) drop(th *thread, now int64) {
+	th.proc.parting++
+	th.exited = now
+	// The first thread of a process that has ended has an account until the process is reaped.
+	if a, ok := e.reader.account(th.schedFD); ok {
+		th.seen.run = max(th.seen.run, a.run)
+	}
+	e.mu.Lock()
+	if ran := th.seen.run - min(th.sampled, th.seen.run); e.owes(th, ran) {
+		th.owed = ran
+		th.proc.pending += ran
+	}
+	e.mu.Unlock()
 	if e.scanner != nil && th.sleeper != nil {
 		th.rest()
 		e.scanner.forget(th)
 	} else {
 		th.close()
+		e.part(th)
 	}
 	e.mu.Lock()
 	if th.proc.threads[th.tid] == th {
 		delete(th.proc.threads, th.tid)
 	}
 	e.mu.Unlock()
-	e.notices = append(e.notices, capture.ProcessEvent{Kind: capture.Exit, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid)})
 }

@@ -111,7 +111,13 @@ func (e *Engine) churn(now int64) {
 		e.poke()
 	}
 	for _, p := range e.churning {
-		p.backlog = p.unsampled()
+		p.backlog = p.unsampled(cpuClock(p.pid))
+	}
+	late := now - e.churned
+	if e.churned = now; late > 3*int64(roundEvery) {
+		// Candid rarely gets a CPU: what was last seen of threads that live says little.
+		e.countDue()
+		return
 	}
 	for _, th := range e.hot {
 		if due := th.seen.run - min(th.sampled, th.seen.run); th.proc.backlog > due {
@@ -122,13 +128,26 @@ func (e *Engine) churn(now int64) {
 	}
 }
 
-// unsampled returns the CPU time of a process, in ns, that no sample stands for.
-func (p *process) unsampled() uint64 {
-	total := cpuClock(p.pid)
-	if total < p.clock+p.given {
-		return 0
+// countDue reads the accounts of all threads of churning processes. The caller holds e.mu.
+func (e *Engine) countDue() {
+	for _, p := range e.churning {
+		if len(p.threads) > mostLooks {
+			p.backlog = 0 // reading that many takes too long
+			continue
+		}
+		for _, th := range p.threads {
+			if a, ok := e.reader.account(th.schedFD); ok {
+				p.backlog -= min(p.backlog, a.run-min(th.sampled, a.run))
+			}
+		}
 	}
-	return total - p.clock - p.given
+}
+
+// unsampled returns how much of the CPU time of a process, in ns, no sample stands for. The caller
+// holds Engine.mu.
+func (p *process) unsampled(total uint64) uint64 {
+	told := p.clock + p.given + p.pending
+	return total - min(told, total)
 }
 
 // cpuClock returns the CPU time of a process with all its threads, including those that have ended,

@@ -14,12 +14,16 @@ type given struct {
 	samples, ns uint64 // where threads ran
 	nowhere     uint64 // ns that threads without any other sample ran
 	threads     int    // how many such threads there are
+	shared      uint64 // ns that threads ran after the last looks at them, by their processes' accounts
+	unplaced    uint64 // ns that threads slept, or waited for a CPU, at an unknown place
 }
 
 const (
 	// fewTold is the number of requested samples from which on a shortage is reported, and
 	// toldShare the share of them that must be missing.
 	fewTold, toldShare = 20, 0.1
+	// leastUnplaced is from how many ns on it is reported that wall time is at unknown places.
+	leastUnplaced = 100e6
 )
 
 // Notes implements capture.Noter.
@@ -27,6 +31,13 @@ func (e *Engine) Notes() []string {
 	var notes []string
 	if n := e.heldBack(e.Stats().Throttled); n != "" {
 		notes = append(notes, n)
+	}
+	if ns := e.given.shared; ns > 0 {
+		notes = append(notes, fmt.Sprintf("processes ran %v between the last look at their threads and their end; it is shown without a stack, shared among the threads in proportion to what each had run before, which is a guess",
+			time.Duration(ns).Round(100*time.Microsecond)))
+	}
+	if ns := e.given.unplaced; ns >= leastUnplaced {
+		notes = append(notes, fmt.Sprintf("threads slept or waited for a CPU for %v without being looked at, which is shown without a stack", time.Duration(ns).Round(100*time.Microsecond)))
 	}
 	if n := e.unfollowed.Load(); n > 0 {
 		need := 2 * spareFiles
@@ -42,7 +53,7 @@ func (e *Engine) Notes() []string {
 // heldBack describes how many samples fewer than requested were taken, "" if they are nearly all
 // there.
 func (e *Engine) heldBack(late uint64) string {
-	asked := float64(e.given.ns+e.given.nowhere) / float64(e.opts.Period)
+	asked := float64(e.given.ns+e.given.nowhere+e.given.shared) / float64(e.opts.Period)
 	if asked < fewTold || float64(e.given.samples) > (1-toldShare)*asked {
 		return ""
 	}

@@ -104,10 +104,11 @@ func (e *Engine) letGo() error {
 	}
 	for _, p := range e.procs {
 		e.list1(p, before)
+		e.countFrom(p)
 	}
 	if e.scanner != nil {
 		// Threads that slept until now waited to be released, or to execute another program.
-		e.countSleep(clock())
+		e.countSleep()
 	}
 	return nil
 }
@@ -115,19 +116,20 @@ func (e *Engine) letGo() error {
 // finish hands over what is left when all sampling threads have ended.
 func (e *Engine) finish(sink capture.Sink) {
 	e.drain(sink, true)
-	e.tellRest(sink)
+	e.settle()
 	// Samples that do not fit at once, or must be copied again, come with the next round.
 	const most = 1 << 10
 	for range most {
 		if e.scanner == nil {
-			return
+			break
 		}
 		more := e.scanner.last()
 		e.refused = false
 		if e.drain(sink, true); !more && !e.refused {
-			return
+			break
 		}
 	}
+	e.tellRest(sink)
 }
 
 // rest waits until all sampling threads have ended.
@@ -157,26 +159,41 @@ func (e *Engine) begin() {
 	for _, p := range e.procs {
 		p.clock = cpuClock(p.pid)
 		none := p.clock == p.ranFirst && p.clock != 0 // none of its threads has run since they were opened
-		p.ranFirst = 0
+		p.ranFirst, p.given, p.backlog, p.lost = 0, 0, 0, nil
 		for _, th := range p.threads {
-			a, late, ok := th.seen, th.waited.Load(), true
+			at, a, late, ok := clock(), th.seen, th.waited.Load(), true
 			if !none {
-				a, late, ok = e.reader.accountAndDelay(th.schedFD)
+				at, a, late, ok = e.reader.exactAccount(th.schedFD)
 			}
 			if !ok {
 				continue
 			}
+			th.final, th.last = final{}, 0
 			th.sampled, th.from = a.run, a.run
 			th.system, th.inKernel = unknownTime, 0
 			if th.sleeper != nil {
-				th.sleeper.count(clock(), a, late)
+				th.sleeper.count(at, a, late)
 			}
 		}
 	}
 }
 
+// countFrom makes the CPU time of a process count from when it executed the program that its threads
+// run: what the threads ran that ended then is in no sample.
+func (e *Engine) countFrom(p *process) {
+	e.mu.Lock() // sampling threads may find new ones
+	defer e.mu.Unlock()
+	total, due := cpuClock(p.pid), uint64(0)
+	for _, th := range p.threads {
+		if a, ok := e.reader.account(th.schedFD); ok {
+			due += a.run - min(th.from, a.run)
+		}
+	}
+	p.clock = total - min(due, total)
+}
+
 // countSleep makes what threads sleep count from now on.
-func (e *Engine) countSleep(now int64) {
+func (e *Engine) countSleep() {
 	e.mu.Lock() // sampling threads may find new ones
 	defer e.mu.Unlock()
 	for _, p := range e.procs {
@@ -184,8 +201,8 @@ func (e *Engine) countSleep(now int64) {
 			if th.sleeper == nil {
 				continue
 			}
-			if a, late, ok := e.reader.accountAndDelay(th.schedFD); ok {
-				th.sleeper.count(now, a, late)
+			if at, a, late, ok := e.reader.exactAccount(th.schedFD); ok {
+				th.sleeper.count(at, a, late)
 			}
 		}
 	}

@@ -19,21 +19,25 @@ type sleeper struct {
 	late  uint64
 	stood int64
 
-	gave    int64   // ns of sleep that samples account for
-	seen    account // at the last look
-	asleep  bool    // it slept then and since seen, and a sample was made of this sleep
-	sleep   uint64  // the number of the sleep
-	same    int64   // ns, when the sleep was last seen to go on
-	due     int64   // ns of sleep until then that no sample accounts for
-	told    int64   // ns, when the last sample was made
-	tell    int64   // ns from then to the next one
-	lively  int64   // ns, until when it is looked at in every round
-	quiet   bool    // it is in its group's list
-	crowd   bool    // it was one of many when recording began
-	gone    bool
-	stack   stackSpan
-	placeFD int // syscall, unopened unless it is lively
-	statFD  int
+	gave int64   // ns of sleep that samples account for
+	seen account // at the last look
+	// looked is when that was, in ns, 0 if there was none; seenLate is how long it had waited for a
+	// CPU then, in ns.
+	looked   int64
+	seenLate uint64
+	asleep   bool   // it slept then and since seen, and a sample was made of this sleep
+	sleep    uint64 // the number of the sleep
+	same     int64  // ns, when the sleep was last seen to go on
+	due      int64  // ns of sleep until then that no sample accounts for
+	told     int64  // ns, when the last sample was made
+	tell     int64  // ns from then to the next one
+	lively   int64  // ns, until when it is looked at in every round
+	quiet    bool   // it is in its group's list
+	crowd    bool   // it was one of many when recording began
+	gone     bool
+	stack    stackSpan
+	placeFD  int // syscall, unopened unless it is lively
+	statFD   int
 
 	back   atomic.Int64 // ns of sleep in samples that were not accepted
 	wanted atomic.Bool  // the stack has to be copied again
@@ -51,6 +55,7 @@ func (sl *sleeper) slept(now int64, a account, late uint64) int64 {
 func (sl *sleeper) count(now int64, a account, late uint64) {
 	sl.began, sl.from, sl.late, sl.stood = now, a, late, sl.th.stood.Load()
 	sl.gave, sl.seen, sl.asleep, sl.lively = 0, never, false, now
+	sl.looked, sl.seenLate, sl.th.told = 0, 0, sl.stood
 	if !sl.crowd {
 		sl.lively += freshFor
 	}

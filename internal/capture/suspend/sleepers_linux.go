@@ -135,6 +135,7 @@ func (l *sleepScanner) open() {
 		}
 		_ = unix.Close(th.schedFD)
 		th.schedFD = -1
+		l.e.part(th)
 	}
 	clear(l.box.added)
 	clear(l.box.ended)
@@ -293,37 +294,19 @@ func (l *sleepScanner) calm(now int64) {
 	l.lively = lively
 }
 
-// last reports all threads that sleep when recording ends; the sampling threads and run have ended.
-// It returns whether there was no room for some of it.
+// last reports all threads that slept when their final accounts were read; the sampling threads and
+// run have ended. It returns whether there was no room for some of it.
 func (l *sleepScanner) last() (more bool) {
 	l.open()
-	first := l.end == 0
-	if first {
+	if l.end == 0 {
 		l.end = clock()
-		for _, g := range l.groups {
-			g.beginLast()
-		}
 	}
 	l.crowded = false
-	for _, sl := range l.lively {
-		if sl.gone {
-			continue
+	l.each(func(sl *sleeper) {
+		if !sl.gone {
+			l.look(sl)
 		}
-		l.look(sl)
-		if first {
-			sl.group.met(sl)
-		}
-	}
-	for _, g := range l.groups {
-		if first {
-			g.settle(l.end)
-		}
-		for _, sl := range g.quiet {
-			if !l.goesOn(sl, l.end) && !sl.gone {
-				l.look(sl)
-			}
-		}
-	}
+	})
 	return l.crowded
 }
 

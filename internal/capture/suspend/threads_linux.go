@@ -31,6 +31,10 @@ type thread struct {
 	sampled uint64 // ns of CPU time that samples or the beginning account for
 	from    uint64 // the part of it that the beginning accounts for
 	last    uint64 // ns that it had run when recording ended
+	owed    uint64 // the part of its process's pending time that is its own
+	exited  int64  // ns, when it was dropped because it had ended; 0: it was not
+	final   final
+	looked  final // the account when a sampling thread last read it
 	// Clock ticks that it had run in the kernel when that was first read, unknownTime before, and
 	// ns of CPU time that samples in calls account for since.
 	system, inKernel uint64
@@ -91,9 +95,15 @@ type process struct {
 	ending     int // how often it appeared to have ended
 	without    int // number of threads for which there was no descriptor
 
+	ended   bool      // for certain
+	total   uint64    // CPU time, ns, when the threads were last listed, or as of its end
+	parting int       // how many threads have ended whose rests were not handed over
+	lost    []*thread // threads that have ended since the threads were last listed
+
 	// Guarded by Engine.mu, ns.
 	clock   uint64 // CPU time when recording began
 	given   uint64 // what samples account for
+	pending uint64 // what threads that have ended ran, and is about to be handed over
 	backlog uint64 // CPU time of threads that ended unsampled, for the next newborn's sample
 	churned int64  // when threads last came or went
 }
