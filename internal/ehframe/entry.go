@@ -48,14 +48,20 @@ type frames struct {
 	index    index
 }
 
+// usualEntry is how many bytes are read of an entry at first.
+const usualEntry = 128
+
 // record finds the bounds of the entry at off: the offset of its id field, its bytes from there on,
 // whether the id has 8 bytes, and the offset of the next entry.
 func (f *frames) record(off uint64) (body []byte, idAt uint64, id8 bool, next uint64, err error) {
-	head, ok := f.bytes.at(off, 4)
+	// Most entries are short: they are read together with their lengths.
+	head, ok := f.bytes.at(off, usualEntry)
 	if !ok {
-		return nil, 0, false, 0, errEnd
+		if head, ok = f.bytes.at(off, 4); !ok {
+			return nil, 0, false, 0, errEnd
+		}
 	}
-	r := reader{b: head}
+	r := reader{b: head[:4]}
 	length, idAt := uint64(r.u32()), off+4
 	if length == 0 {
 		return nil, 0, false, idAt, errEnd
@@ -71,6 +77,9 @@ func (f *frames) record(off uint64) (body []byte, idAt uint64, id8 bool, next ui
 	}
 	if length > maxLength || length < 4 {
 		return nil, 0, false, 0, fmt.Errorf("%w at %#x: length %d", errEntry, off, length)
+	}
+	if skip := idAt - off; skip == 4 && length <= uint64(len(head))-skip {
+		return head[skip : skip+length : skip+length], idAt, false, idAt + length, nil
 	}
 	body, ok = f.bytes.at(idAt, length)
 	if !ok {

@@ -11,6 +11,10 @@ type index struct {
 	table source // pairs of signed 32-bit offsets from hdr: function, entry
 	n     int    // number of pairs; 0: there is no table
 	hdr   uint64 // address that they are relative to
+	// heads are the functions of every headPairs-th pair that look-ups have come by, and have says
+	// which those are. A table that is whole in memory has none.
+	heads []int32
+	have  []uint64
 	list  []place
 	whole bool // list is complete
 }
@@ -28,22 +32,8 @@ const maxEntries = 8 << 20
 func (f *frames) find(addr uint64) (off uint64, ok bool) {
 	x := &f.index
 	if x.n > 0 {
-		want := int64(addr - x.hdr)
-		lo, hi := 0, x.n
-		entry := uint64(0)
-		for lo < hi {
-			mid := int(uint(lo+hi) >> 1)
-			pair, ok := x.table.at(uint64(mid)*8, 8)
-			if !ok {
-				return 0, false
-			}
-			if int64(int32(binary.LittleEndian.Uint32(pair))) <= want {
-				lo, entry = mid+1, x.hdr+uint64(int64(int32(binary.LittleEndian.Uint32(pair[4:]))))
-			} else {
-				hi = mid
-			}
-		}
-		return entry - f.addr, lo > 0
+		entry, ok := x.search(int64(addr - x.hdr))
+		return entry - f.addr, ok
 	}
 	if !x.whole {
 		f.scan()
@@ -53,6 +43,68 @@ func (f *frames) find(addr uint64) (off uint64, ok bool) {
 		return 0, false
 	}
 	return x.list[i-1].off, true
+}
+
+// headPairs is how many pairs of the table are read together.
+const headPairs = 64
+
+// search returns the address of the entry of the last function in the table that is not above want,
+// relative to hdr.
+func (x *index) search(want int64) (entry uint64, ok bool) {
+	lo, hi := 0, x.n
+	if x.table.r != nil {
+		// The last group of pairs whose first is not above want.
+		first, end := 0, (x.n+headPairs-1)/headPairs
+		for first < end {
+			mid := int(uint(first+end) >> 1)
+			start, ok := x.head(mid)
+			if !ok {
+				return 0, false
+			}
+			if int64(start) <= want {
+				first = mid + 1
+			} else {
+				end = mid
+			}
+		}
+		if first == 0 {
+			return 0, false
+		}
+		lo = (first - 1) * headPairs
+		hi = min(lo+headPairs, x.n)
+	}
+	base := lo
+	pairs, ok := x.table.at(uint64(lo)*8, uint64(hi-lo)*8)
+	if !ok {
+		return 0, false
+	}
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		pair := pairs[(mid-base)*8:]
+		if int64(int32(binary.LittleEndian.Uint32(pair))) <= want {
+			lo, entry = mid+1, x.hdr+uint64(int64(int32(binary.LittleEndian.Uint32(pair[4:]))))
+		} else {
+			hi = mid
+		}
+	}
+	return entry, lo > 0
+}
+
+// head returns the function of the first pair of a group.
+func (x *index) head(group int) (int32, bool) {
+	if x.heads == nil {
+		n := (x.n + headPairs - 1) / headPairs
+		x.heads, x.have = make([]int32, n), make([]uint64, (n+63)/64)
+	}
+	if x.have[group/64]>>(group%64)&1 == 0 {
+		pair, ok := x.table.at(uint64(group)*headPairs*8, 8)
+		if !ok {
+			return 0, false
+		}
+		x.heads[group] = int32(binary.LittleEndian.Uint32(pair))
+		x.have[group/64] |= 1 << (group % 64)
+	}
+	return x.heads[group], true
 }
 
 // scan makes the list. Damaged entries are left out.

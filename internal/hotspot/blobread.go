@@ -46,9 +46,10 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	}
 	n := min(uint64(len(c.header)), h.high-start+l.blockHeader)
 	header := c.header[:n]
-	if vm.peek.r.ReadAt(header, start-l.blockHeader) != nil {
+	if !vm.peek.read(header, start-l.blockHeader) {
 		return nil
 	}
+	read := vm.peek.reads
 	b, ok := l.decode(header, start, h.high, h.shift)
 	if !ok || pc >= b.end {
 		return nil
@@ -57,7 +58,7 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	b.name = vm.blobName(b.cookie.name)
 	b.kind = l.kindOf(b, header)
 	b.id = uint32(len(c.blobs))
-	b.batch, b.used, b.born = vm.batch, vm.batch, vm.batch
+	b.batch, b.used, b.born, b.seen = vm.batch, vm.batch, vm.batch, read
 	if vm.Clock != nil {
 		b.bornAt = vm.Clock()
 	}
@@ -139,7 +140,7 @@ func (vm *VM) codeOf(b *blob) []byte {
 		c.copied = 0
 	}
 	code := make([]byte, n)
-	if vm.peek.r.ReadAt(code, b.codeBegin) != nil {
+	if !vm.peek.read(code, b.codeBegin) {
 		return nil
 	}
 	b.code = code
@@ -176,7 +177,10 @@ func (vm *VM) beginCode() {
 	// Blobs that are still alive are appended once more.
 	c.ahead = append(c.ahead[:0], kept...)
 	c.recent = c.recent[:0]
-	vm.checkBlobs(c.ahead)
+	words := len(vm.interpWords.reqs)
+	c.first = vm.freeListReads(append(c.first[:0], vm.interpWords.reqs[:]...))
+	vm.checkBlobs(c.ahead, c.first)
 	clear(c.ahead)
-	vm.beginFreeLists()
+	vm.beginInterpreter(c.first[:words])
+	vm.beginFreeLists(c.first[words:])
 }

@@ -60,8 +60,10 @@ type codeCache struct {
 	names    map[uint64]string // of kinds, which are constants in the VM's library, by address
 	copied   int               // bytes in blob.code of all blobs
 	pcs      int               // capacity, in elements, of nmethod.pcs of all blobs
+	leaf     bool              // a thread was stopped in the code that is looked up
 	header   []byte            // scratch
 	reqs     []target.Read
+	first    []target.Read // of a batch
 	bufs     []byte
 	standing *standingRoom
 	lists    []byte    // scratch of beginFreeLists
@@ -209,7 +211,7 @@ func (vm *VM) recheck(b *blob) bool {
 	}
 	l := &vm.code.layout
 	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
-	if vm.peek.r.ReadAt(header, b.start-l.blockHeader) != nil {
+	if !vm.peek.read(header, b.start-l.blockHeader) {
 		if !vm.ended() {
 			vm.kill(b)
 			return false
@@ -217,6 +219,8 @@ func (vm *VM) recheck(b *blob) bool {
 	} else if !l.same(header, b) {
 		vm.kill(b)
 		return false
+	} else {
+		b.seen = vm.peek.reads
 	}
 	b.batch, b.used = vm.batch, vm.batch
 	vm.code.recent = append(vm.code.recent, b)
@@ -226,7 +230,7 @@ func (vm *VM) recheck(b *blob) bool {
 // ended reports whether nothing of the process can be read any more because it is ending. The
 // samples that are still to be walked were taken while the code was there, so the cache is kept.
 func (vm *VM) ended() bool {
-	return len(vm.code.heaps) > 0 && vm.peek.r.ReadAt(vm.peek.buf[:], vm.code.heaps[0].addr) != nil
+	return len(vm.code.heaps) > 0 && !vm.peek.read(vm.peek.buf[:], vm.code.heaps[0].addr)
 }
 
 // kill drops a blob whose memory holds something else.

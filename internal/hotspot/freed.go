@@ -68,13 +68,14 @@ func (l *blobLayout) intact(header []byte, b *blob) bool {
 func (vm *VM) unchanged(b *blob) bool {
 	l := &vm.code.layout
 	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
-	if vm.peek.r.ReadAt(header, b.start-l.blockHeader) != nil {
+	if !vm.peek.read(header, b.start-l.blockHeader) {
 		return vm.ended()
 	}
 	if !l.same(header, b) {
 		vm.kill(b)
 		return false
 	}
+	b.seen = vm.peek.reads
 	return true
 }
 

@@ -65,35 +65,62 @@ func (vm *VM) decodeFreeList(h *codeHeap, b []byte) (list freeList, top uint64, 
 	return list, h.low + next<<h.shift, list[0] == 0 || list[0] >= h.low && list[0] < h.reserved
 }
 
-// beginFreeLists reads the free lists of all heaps at the beginning of a batch.
-func (vm *VM) beginFreeLists() {
+// freeListReads appends what has to be read of the free lists when a batch begins: for each heap the
+// list's record, and then the blocks that were on the list before.
+func (vm *VM) freeListReads(out []target.Read) []target.Read {
 	c := &vm.code
 	at := vm.t.field("CodeHeap::_log2_segment_size").offset
 	if vm.Clock == nil || at < freeListBefore {
-		return
+		return out
 	}
 	if n := len(c.heaps) * freeListBytes; len(c.lists) != n {
 		c.lists = make([]byte, n)
 	}
-	c.reqs = c.reqs[:0]
 	for i := range c.heaps {
-		c.reqs = append(c.reqs, target.Read{Addr: c.heaps[i].addr + at - freeListBefore, Buf: c.lists[i*freeListBytes : (i+1)*freeListBytes]})
+		h := &c.heaps[i]
+		out = append(out, target.Read{Addr: h.addr + at - freeListBefore, Buf: c.lists[i*freeListBytes : (i+1)*freeListBytes]})
+		out = vm.blockReads(out, h, h.freed.states[0].blocks)
 	}
-	vm.peek.readV(c.reqs)
+	return out
+}
+
+// blockReads appends the reads of a heap's free blocks.
+func (vm *VM) blockReads(out []target.Read, h *codeHeap, blocks []freeSpan) []target.Read {
+	f, n := &h.freed, int(vm.code.layout.blockHeader)+8
+	if need := n * (len(blocks) + 1); cap(f.heads) < need {
+		f.heads = make([]byte, need+need/2)
+	}
+	heads := f.heads[:cap(f.heads)]
+	for i := range blocks {
+		out = append(out, target.Read{Addr: blocks[i].start, Buf: heads[i*n : (i+1)*n]})
+	}
+	return out
+}
+
+// beginFreeLists takes over the free lists of all heaps when a batch begins. reqs are those of
+// freeListReads, which were read.
+func (vm *VM) beginFreeLists(reqs []target.Read) {
+	c := &vm.code
+	if len(reqs) == 0 {
+		return
+	}
 	for i := range c.heaps {
 		h := &c.heaps[i]
 		list, top, ok := freeList{}, uint64(0), false
-		if c.reqs[i].OK {
-			list, top, ok = vm.decodeFreeList(h, c.reqs[i].Buf)
+		if reqs[0].OK {
+			list, top, ok = vm.decodeFreeList(h, reqs[0].Buf)
 		}
-		vm.observe(h, list, top, ok)
+		n := 1 + len(h.freed.states[0].blocks)
+		vm.observe(h, list, top, ok, reqs[1:n])
 		vm.census(h)
+		reqs = reqs[n:]
 	}
 	c.began[vm.batch%uint32(len(c.began))] = vm.Clock()
 }
 
-// observe takes over a heap's current free list, and follows it.
-func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
+// observe takes over a heap's current free list, and follows it. known are the blocks that were on it
+// before, read after the list's record.
+func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool, known []target.Read) {
 	f := &h.freed
 	last := len(f.states) - 1
 	oldest := f.states[last].blocks
@@ -103,20 +130,32 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
 	// The list is followed even if the heap's record of it is the same: its head and size may recur
 	// after other blocks were freed and allocated.
 	f.known, now.batch = false, 0
-	for range 4 { // it may change while it is followed
+	for i := range 4 { // it may change while it is followed
 		if !ok {
 			break
 		}
-		blocks, whole := vm.followFreeList(h, list)
+		if i > 0 {
+			if f.reqs = vm.blockReads(f.reqs[:0], h, f.states[1].blocks); len(f.reqs) > 0 {
+				vm.peek.readV(f.reqs)
+			}
+			known = f.reqs
+		}
+		blocks, whole := vm.followFreeList(h, list, known)
 		f.scratch = blocks
-		again, end, still := vm.readFreeList(h)
+		again, end, still := list, top, true
+		if list[0] != 0 { // a list without blocks was so when its record was read
+			again, end, still = vm.readFreeList(h)
+		}
 		if still && whole && again == list {
 			f.known = true
 			now.batch, now.top = vm.batch, end
 			now.blocks = append(now.blocks, blocks...)
 			break
 		}
-		list, ok = again, still
+		if list[0] == 0 {
+			again, end, still = vm.readFreeList(h)
+		}
+		list, top, ok = again, end, still
 	}
 	if known := &f.states[1]; known.batch != 0 && (!f.known || !within(now.blocks, known.blocks)) {
 		vm.freedCode(h)
@@ -125,30 +164,18 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
 
 func (vm *VM) readFreeList(h *codeHeap) (freeList, uint64, bool) {
 	var b [freeListBytes]byte
-	if vm.peek.r.ReadAt(b[:], h.addr+vm.t.field("CodeHeap::_log2_segment_size").offset-freeListBefore) != nil {
+	if !vm.peek.read(b[:], h.addr+vm.t.field("CodeHeap::_log2_segment_size").offset-freeListBefore) {
 		return freeList{}, 0, false
 	}
 	return vm.decodeFreeList(h, b[:])
 }
 
 // followFreeList returns the blocks of a list; false if they do not match the heap's counts because
-// the list has changed meanwhile.
-func (vm *VM) followFreeList(h *codeHeap, list freeList) ([]freeSpan, bool) {
+// the list has changed meanwhile. known are the blocks that were on it before, read after list.
+func (vm *VM) followFreeList(h *codeHeap, list freeList, known []target.Read) ([]freeSpan, bool) {
 	l, f := &vm.code.layout, &h.freed
 	n := int(l.blockHeader) + 8
-	// Most blocks were on the list before: these are read together.
-	old := f.states[1].blocks
-	if need := n * (len(old) + 1); cap(f.heads) < need {
-		f.heads = make([]byte, need+need/2)
-	}
-	heads := f.heads[:cap(f.heads)]
-	f.reqs = f.reqs[:0]
-	for i := range old {
-		f.reqs = append(f.reqs, target.Read{Addr: old[i].start, Buf: heads[i*n : (i+1)*n]})
-	}
-	if len(old) > 0 {
-		vm.peek.readV(f.reqs)
-	}
+	old, heads := f.states[1].blocks, f.heads[:cap(f.heads)]
 	one := heads[len(old)*n : (len(old)+1)*n]
 	out, hops, i := f.scratch[:0], 0, 0
 	var segments uint64
@@ -160,9 +187,9 @@ func (vm *VM) followFreeList(h *codeHeap, list freeList) ([]freeSpan, bool) {
 			i++
 		}
 		head := one
-		if i < len(old) && old[i].start == at && f.reqs[i].OK {
-			head = f.reqs[i].Buf
-		} else if hops++; hops > maxFreeHops || vm.peek.r.ReadAt(one, at) != nil {
+		if i < len(old) && old[i].start == at && known[i].OK {
+			head = known[i].Buf
+		} else if hops++; hops > maxFreeHops || !vm.peek.read(one, at) {
 			return out, false
 		}
 		length := l.length.load(head)

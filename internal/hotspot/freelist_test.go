@@ -21,6 +21,13 @@ func aHeap(major int, r target.Reader) (*VM, *codeHeap) {
 	return vm, &vm.code.heaps[0]
 }
 
+// beginLists begins a batch, as far as free lists are concerned.
+func beginLists(vm *VM) {
+	reqs := vm.freeListReads(nil)
+	vm.peek.readV(reqs)
+	vm.beginFreeLists(reqs)
+}
+
 type bytesAt map[uint64]byte
 
 func (m bytesAt) ReadAt(p []byte, addr uint64) error {
@@ -69,7 +76,7 @@ func TestFreeList(t *testing.T) {
 		vm, h := aHeap(major, m)
 		m.list(major)
 		vm.batch = 1
-		vm.beginFreeLists()
+		beginLists(vm)
 		if !h.freed.known || h.standing.on {
 			t.Fatalf("JDK %d: known %v, code was freed %v", major, h.freed.known, h.standing.on)
 		}
@@ -96,7 +103,7 @@ func TestFreeList(t *testing.T) {
 			h.standing.on = false
 			m.list(major, step.blocks...)
 			vm.batch++
-			vm.beginFreeLists()
+			beginLists(vm)
 			if h.freed.known == step.lost {
 				t.Errorf("JDK %d, %s: known %v", major, step.what, h.freed.known)
 			}
@@ -117,17 +124,17 @@ func TestFreeList(t *testing.T) {
 		// A used block on the list, a wrong count, and a heap that is not one.
 		m.list(major, 32, 2)
 		m[0x10000+32<<7+8] = 1
-		if vm.beginFreeLists(); h.freed.known {
+		if beginLists(vm); h.freed.known {
 			t.Errorf("JDK %d: a used block is taken for a free one", major)
 		}
 		m.list(major, 30, 3)
 		m.put(0x10000+30<<7, 2)
-		if vm.beginFreeLists(); h.freed.known {
+		if beginLists(vm); h.freed.known {
 			t.Errorf("JDK %d: the number of segments is not compared", major)
 		}
 		m.list(major, 30, 3)
 		m.put(0x1000+248-8, 64)
-		if vm.beginFreeLists(); h.freed.known {
+		if beginLists(vm); h.freed.known {
 			t.Errorf("JDK %d: what is no heap is taken for one", major)
 		}
 	}
@@ -165,7 +172,7 @@ func FuzzFreeList(f *testing.F) {
 		m := bytesAt{}
 		vm, h := aHeap(major, m)
 		m.list(major, 4, 3, 20, 10)
-		vm.beginFreeLists()
+		beginLists(vm)
 		for len(data) >= 10 {
 			at := uint64(0x10000) + uint64(binary.LittleEndian.Uint16(data))%0x2000
 			if data[1]&1 == 0 {
@@ -174,7 +181,7 @@ func FuzzFreeList(f *testing.F) {
 			m.put(at, binary.LittleEndian.Uint64(data[2:]))
 			data = data[10:]
 			vm.batch++
-			vm.beginFreeLists()
+			beginLists(vm)
 			last := h.low
 			for _, b := range h.freed.states[0].blocks {
 				if b.start < last || b.end <= b.start || b.end > h.reserved {

@@ -16,7 +16,10 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	if vm.archive.contains(pc) {
 		return vm.stepTrampoline(c)
 	}
+	vm.lookAheadInCode(c, pc)
+	vm.code.leaf = true
 	b := vm.find(pc)
+	vm.code.leaf = false
 	if b == nil || !b.contains(pc) {
 		return walk.NotMine
 	}

@@ -49,7 +49,7 @@ func lineAt(lines []lineEntry, bci int32) int32 {
 func (vm *VM) line(m *method, bci int32) int32 {
 	if !m.linesRead {
 		m.linesRead = true
-		m.lines = vm.readLines(m)
+		m.lines, m.linesSeen = vm.readLines(m), vm.peek.reads
 	}
 	return lineAt(m.lines, bci)
 }

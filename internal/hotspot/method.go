@@ -51,6 +51,8 @@ type method struct {
 	lines     []lineEntry
 	batch     uint32
 	used      uint32
+	seen      uint64 // peek.reads when it was last read or found unchanged
+	linesSeen uint64 // and when its lines were read
 }
 
 // methodCookie tells a Method from another that may replace it.
@@ -164,7 +166,7 @@ func (vm *VM) method(ptr uint64) (uint32, bool) {
 		return 0, false
 	}
 	m.id = uint32(len(t.all))
-	m.batch, m.used = vm.batch, vm.batch
+	m.batch, m.used, m.seen = vm.batch, vm.batch, vm.peek.reads
 	t.all = append(t.all, m)
 	t.byPtr[ptr] = m.id
 	if !t.naming {

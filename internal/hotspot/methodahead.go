@@ -32,8 +32,8 @@ type newMethod struct {
 }
 
 // expectMethods prepares for calls of method for the Methods at ptrs, which may be any addresses.
-// Only time depends on it.
-func (vm *VM) expectMethods(ptrs []uint64) {
+// Only time depends on it. b is the code that refers to them, nil if none does.
+func (vm *VM) expectMethods(ptrs []uint64, b *blob) {
 	t := &vm.methods
 	a := &t.ahead
 	if !t.layout.ok {
@@ -52,9 +52,12 @@ func (vm *VM) expectMethods(ptrs []uint64) {
 		}
 		a.new = append(a.new, newMethod{ptr: ptr})
 	}
+	if len(a.new) > 0 {
+		b = nil // it has to be looked at after they were read
+	}
 	// A single method can as well be checked, or read, when it is asked for.
-	if len(a.check) > 1 {
-		vm.checkMethods(a.check)
+	if len(a.check) > 1 || len(a.check) == 1 && b != nil {
+		vm.checkMethods(a.check, b)
 	}
 	clear(a.check)
 	if len(a.new) > 1 {
@@ -62,14 +65,16 @@ func (vm *VM) expectMethods(ptrs []uint64) {
 	}
 }
 
-// expectScopes prepares for the methods of a chain of scopes.
-func (vm *VM) expectScopes(chain []scope) {
+// expectScopes prepares for the methods of a chain of b's scopes.
+func (vm *VM) expectScopes(chain []scope, b *blob) {
 	a := &vm.methods.ahead
 	a.ptrs = a.ptrs[:0]
 	for i := range chain {
-		a.ptrs = append(a.ptrs, chain[i].method)
+		if vm.proved(b, &chain[i]) == nil {
+			a.ptrs = append(a.ptrs, chain[i].method)
+		}
 	}
-	vm.expectMethods(a.ptrs)
+	vm.expectMethods(a.ptrs, b)
 }
 
 // expectNames prepares for naming newly found code at pc, which may be a return address or the
@@ -81,7 +86,9 @@ func (vm *VM) expectNames(b *blob, pc uint64) {
 	}
 	chain, _ := vm.chain(vm.names.chain[:0], b, i)
 	vm.names.chain = chain[:0]
-	vm.expectScopes(chain)
+	if len(chain) > 0 {
+		vm.expectScopes(chain, b)
+	}
 }
 
 // fetchMethods prefetches the memory that decoding the methods will read.
@@ -177,6 +184,6 @@ func (vm *VM) lookAhead(c *walk.Cursor, s *interpreterSlots, fp uint64) {
 		fp = outer
 	}
 	if len(a.ptrs) > 1 {
-		vm.expectMethods(a.ptrs)
+		vm.expectMethods(a.ptrs, nil)
 	}
 }

@@ -52,7 +52,7 @@ func TestMethodsAreCheckedTogether(t *testing.T) {
 			at = place(all[1])
 			mem.words[at] = 8
 		}
-		vm.expectMethods(append([]uint64{0, 7, 8, 1 << 63, ^uint64(0)}, ptrs...))
+		vm.expectMethods(append([]uint64{0, 7, 8, 1 << 63, ^uint64(0)}, ptrs...), nil)
 		for _, m := range all {
 			replaced := place != nil && place(m) == at
 			if lives := vm.methods.byPtr[m.ptr] == m.id; lives == replaced {
@@ -74,7 +74,7 @@ func TestMethodsAreReadAhead(t *testing.T) {
 	alone.BeginBatch()
 	ptrs := compiled(t, alone)
 	together.BeginBatch()
-	together.expectMethods(append([]uint64{0, 8, 1 << 63, together.interpLo}, ptrs...))
+	together.expectMethods(append([]uint64{0, 8, 1 << 63, together.interpLo}, ptrs...), nil)
 	for _, ptr := range ptrs {
 		a, ok1 := alone.method(ptr)
 		b, ok2 := together.method(ptr)

@@ -39,13 +39,14 @@ func (vm *VM) freshMethod(m *method) bool {
 	}
 	t := &vm.methods
 	t.check.one[0] = m
-	vm.checkMethods(t.check.one[:])
+	vm.checkMethods(t.check.one[:], nil)
 	return m.batch == vm.batch
 }
 
 // checkMethods compares methods with the process, in one read. Methods that are unchanged count as
-// checked in this batch, the others are dropped.
-func (vm *VM) checkMethods(ms []*method) {
+// checked in this batch, the others are dropped. The header of b, which may be nil, is read after
+// them: if b is unchanged, the methods that it refers to were its own.
+func (vm *VM) checkMethods(ms []*method, b *blob) {
 	t := &vm.methods
 	l, k := &t.layout, &t.check
 	if len(ms) == 0 || !l.ok {
@@ -59,6 +60,9 @@ func (vm *VM) checkMethods(ms []*method) {
 	need := 0
 	for _, m := range ms {
 		need += max(m.joined(l), int(l.sizeofConst)+8) + 16
+	}
+	if b != nil {
+		need += vm.code.layout.cookieLen
 	}
 	if cap(k.buf) < need {
 		k.buf = make([]byte, need+need/2)
@@ -83,7 +87,12 @@ func (vm *VM) checkMethods(ms []*method) {
 			read(m.holder+l.klassName.offset, 8)
 		}
 	}
+	n := len(k.reqs)
+	if b != nil {
+		read(b.start-vm.code.layout.blockHeader, int(min(uint64(vm.code.layout.cookieLen), b.cookieLen)))
+	}
 	some := vm.peek.readV(k.reqs) > 0
+	seen := vm.peek.reads
 	ended := !some && vm.ended()
 	for i, m := range ms {
 		switch {
@@ -95,6 +104,11 @@ func (vm *VM) checkMethods(ms []*method) {
 				t.recent = append(t.recent, m)
 			}
 		}
+		m.seen = seen
+	}
+	if b != nil && k.reqs[n].OK && vm.code.layout.same(k.reqs[n].Buf, b) {
+		vm.peek.reads++
+		b.seen = vm.peek.reads
 	}
 }
 
@@ -137,6 +151,6 @@ func (vm *VM) beginMethods() {
 	// Methods that are still there are appended once more.
 	t.ahead.check = append(t.ahead.check[:0], kept...)
 	t.recent = t.recent[:0]
-	vm.checkMethods(t.ahead.check)
+	vm.checkMethods(t.ahead.check, nil)
 	clear(t.ahead.check)
 }

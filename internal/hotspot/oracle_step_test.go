@@ -138,6 +138,9 @@ func TestOracle(t *testing.T) {
 			} else if wanted != "" {
 				r.steps *= 5
 			}
+			if wanted == "" && !fixture.Full(t) {
+				r.steps = min(r.steps, 17_000) // all of them compare more than 100,000 still
+			}
 			t.Run(r.name(), func(t *testing.T) {
 				t.Parallel() // each waits for its VM at first, and then VM and oracle wait for each other
 				defer func() {
@@ -250,14 +253,21 @@ func runOracle(t *testing.T, r oracleRun, classes string) int {
 	if s.wrong > 0 {
 		t.Fail()
 	}
+	if s.late() && s.instructions >= fewest {
+		return s.instructions // TestOracle counts how many there are in all
+	}
 	if s.instructions < r.steps/2 && s.late() {
-		fixture.NotPermitted(t, "only %d of %d instructions could be stepped in %v (%d steps in all)", s.instructions, r.steps, stepLimit, tr.Steps())
+		fixture.NotPermitted(t, "only %d of %d instructions could be stepped in %v (%d steps in all)", s.instructions, r.steps, limit, tr.Steps())
 	}
 	if s.instructions < r.steps/2 {
 		t.Errorf("only %d of %d instructions compared", s.instructions, r.steps)
 	}
 	return s.instructions
 }
+
+// fewest is how many instructions say something of a configuration when the time is over: a busy
+// machine steps a tenth of what a quiet one does.
+const fewest = 1000
 
 // giveUp is the number of wrong answers after which a run is ended.
 const giveUp = 5

@@ -11,6 +11,7 @@ const (
 	maxPCDescs    = 1 << 18 // of one nmethod; the largest seen have some 10,000
 	maxAllPCDescs = 1 << 24 // of all nmethods together
 	sizeofPCDesc  = 16      // 8 to 27: four int32 (25 share/code/pcDesc.hpp)
+	codeAhead     = 1 << 17 // bytes of code that are read along with the table
 )
 
 // debugInfo is the bounds of an nmethod's tables.
@@ -30,8 +31,8 @@ func (d *debugInfo) size() uint64 {
 }
 
 // readDebugInfo reads the table of pcs of b, and with it what naming b needs next: its scopes, and
-// the methods in them if these lie before the scopes. The first pc and those at the end that lie
-// outside the code are sentinels and are left out.
+// the methods in them if these lie before the scopes, and the code if a thread was stopped there. The
+// first pc and those at the end that lie outside the code are sentinels and are left out.
 func (vm *VM) readDebugInfo(b *blob) {
 	nm, d := b.nm, &b.nm.debug
 	size := d.size()
@@ -42,14 +43,22 @@ func (vm *VM) readDebugInfo(b *blob) {
 		vm.note("the compiled methods have more debug information than can be kept: positions in new ones are unknown")
 		return
 	}
-	reqs := [3]target.Read{{Addr: d.pcsLo, Buf: make([]byte, size)}}
+	reqs := [4]target.Read{{Addr: d.pcsLo, Buf: make([]byte, size)}}
 	if n := d.scopesSize(); n > 0 {
 		reqs[1] = target.Read{Addr: d.scopesLo, Buf: make([]byte, n)}
 		if n := d.scopesLo - d.metadata; d.metadata < d.scopesLo && n <= 8*maxMetadata {
 			reqs[2] = target.Read{Addr: d.metadata, Buf: make([]byte, n&^7)}
 		}
 	}
+	if n := b.codeEnd - b.codeBegin; vm.code.leaf && n > 0 && n <= codeAhead && vm.code.copied+int(n) <= keepCode {
+		reqs[3] = target.Read{Addr: b.codeBegin, Buf: make([]byte, n)}
+	}
 	vm.peek.readV(reqs[:])
+	if len(reqs[3].Buf) > 0 && reqs[3].OK {
+		b.code = reqs[3].Buf
+		vm.code.copied += len(b.code)
+	}
+	nm.read = vm.peek.reads
 	if !reqs[0].OK {
 		return
 	}

@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/candid-profiler/candid/internal/target"
@@ -11,24 +12,32 @@ type peek struct {
 	r      target.Reader
 	buf    [8]byte
 	direct bool // near reads like all other methods
+	// reads is the number of reads so far, which puts them in order.
+	reads uint64
+}
+
+// read fills b from addr.
+func (p *peek) read(b []byte, addr uint64) bool {
+	p.reads++
+	return p.r.ReadAt(b, addr) == nil
 }
 
 func (p *peek) u64(addr uint64) (uint64, bool) {
-	if addr == 0 || p.r.ReadAt(p.buf[:], addr) != nil {
+	if addr == 0 || !p.read(p.buf[:], addr) {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(p.buf[:]), true
 }
 
 func (p *peek) u32(addr uint64) (uint32, bool) {
-	if addr == 0 || p.r.ReadAt(p.buf[:4], addr) != nil {
+	if addr == 0 || !p.read(p.buf[:4], addr) {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint32(p.buf[:]), true
 }
 
 func (p *peek) u8(addr uint64) (byte, bool) {
-	if addr == 0 || p.r.ReadAt(p.buf[:1], addr) != nil {
+	if addr == 0 || !p.read(p.buf[:1], addr) {
 		return 0, false
 	}
 	return p.buf[0], true
@@ -40,7 +49,7 @@ func (p *peek) static(f field) (uint64, bool) {
 		return 0, false
 	}
 	clear(p.buf[:])
-	if p.r.ReadAt(p.buf[:f.width], f.addr) != nil {
+	if !p.read(p.buf[:f.width], f.addr) {
 		return 0, false
 	}
 	return field{ok: true, width: f.width, signed: f.signed}.load(p.buf[:]), true
@@ -52,7 +61,7 @@ func (p *peek) member(addr uint64, f field) (uint64, bool) {
 		return 0, false
 	}
 	clear(p.buf[:])
-	if p.r.ReadAt(p.buf[:f.width], addr+f.offset) != nil {
+	if !p.read(p.buf[:f.width], addr+f.offset) {
 		return 0, false
 	}
 	return field{ok: true, width: f.width, signed: f.signed}.load(p.buf[:]), true
@@ -65,7 +74,7 @@ func (p *peek) cstring(addr uint64, max int) (string, bool) {
 		// Not across a page boundary: the next page may not be mapped.
 		n := min(64, 4096-addr&4095)
 		b := make([]byte, n)
-		if p.r.ReadAt(b, addr) != nil {
+		if !p.read(b, addr) {
 			return "", false
 		}
 		for i, c := range b {
@@ -76,6 +85,26 @@ func (p *peek) cstring(addr uint64, max int) (string, bool) {
 		s, addr = append(s, b...), addr+n
 	}
 	return "", false
+}
+
+// cstrings is cstring for many addresses. Those that cannot be read are "".
+func (p *peek) cstrings(addrs []uint64, max int) []string {
+	const usual = 64
+	out, buf := make([]string, len(addrs)), make([]byte, usual*len(addrs))
+	reqs := make([]target.Read, len(addrs))
+	for i, addr := range addrs {
+		n := min(usual, 4096-addr&4095)
+		reqs[i] = target.Read{Addr: addr, Buf: buf[usual*i:][:n]}
+	}
+	p.readV(reqs)
+	for i, addr := range addrs {
+		if end := bytes.IndexByte(reqs[i].Buf, 0); reqs[i].OK && end >= 0 {
+			out[i] = string(reqs[i].Buf[:end])
+		} else {
+			out[i], _ = p.cstring(addr, max)
+		}
+	}
+	return out
 }
 
 // pageReader is a Reader that keeps whole pages until Invalidate: what a VM allocates at one time,
@@ -90,9 +119,10 @@ type pageReader interface {
 // value is as old as the batch.
 func (p *peek) near(b []byte, addr uint64) bool {
 	if pages, ok := p.r.(pageReader); ok && !p.direct && pages.Bytes(addr, b) {
+		p.reads++
 		return true
 	}
-	return p.r.ReadAt(b, addr) == nil
+	return p.read(b, addr)
 }
 
 // younger tries once more what near could not find. It may have appeared since the pages were read,
@@ -121,8 +151,9 @@ func (p *peek) renew() {
 	}
 }
 
-// readV reads many ranges, with one system call where the reader can.
+// readV reads many ranges in the order of reqs, with one system call where the reader can.
 func (p *peek) readV(reqs []target.Read) int {
+	p.reads++
 	if v, ok := p.r.(interface{ ReadV([]target.Read) int }); ok {
 		return v.ReadV(reqs)
 	}

@@ -137,9 +137,6 @@ func (vm *VM) name(p site) []symbol.Frame {
 	// The memory in which a freed nmethod records inlined methods may have been reused by now.
 	if low > 0 && !b.dead {
 		if out := vm.nameScopes(p, b, int(low-1)); out != nil {
-			if !vm.unchanged(b) {
-				return unknownFrame(unloaded, p.kind)
-			}
 			return out
 		}
 	}
@@ -155,6 +152,9 @@ func (vm *VM) name(p site) []symbol.Frame {
 }
 
 // nameScopes names what a PcDesc stands for, nil if it cannot be decoded.
+//
+// A live nmethod keeps the classes loaded to which it refers. So all that was read for the names is
+// right if the nmethod was found unchanged after that, in this call or before.
 func (vm *VM) nameScopes(p site, b *blob, pc int) []symbol.Frame {
 	chain, ok := vm.chain(vm.names.chain[:0], b, pc)
 	vm.names.chain = chain[:0]
@@ -166,26 +166,37 @@ func (vm *VM) nameScopes(p site, b *blob, pc int) []symbol.Frame {
 	}
 	vm.methods.naming = true
 	defer func() { vm.methods.naming = false }()
-	vm.expectScopes(chain)
+	vm.expectScopes(chain, b)
+	read := b.nm.read // what is used was read up to then
 	out := make([]symbol.Frame, 0, len(chain))
-	for i, s := range chain {
+	for i := range chain {
+		s := &chain[i]
 		kind := walk.KindInlined
 		if i == len(chain)-1 {
 			kind = p.kind
 		}
-		var m *method
-		if s.method == b.nm.method {
-			m = vm.methodOf(b)
-		} else if id, ok := vm.method(s.method); ok {
-			m = vm.methodAt(id)
-		}
+		m := vm.proved(b, s)
 		if m == nil {
-			out = append(out, unknownFrame("[inlined method]", kind)...)
-			continue
+			if s.method == b.nm.method {
+				m = vm.methodOf(b)
+			} else if id, ok := vm.method(s.method); ok {
+				m = vm.methodAt(id)
+			}
+			if m == nil {
+				read = vm.peek.reads
+				out = append(out, unknownFrame("[inlined method]", kind)...)
+				continue
+			}
+			s.id, read = m.id, max(read, m.seen)
 		}
 		// A scope may say that its method has not begun (-1): its first line is used then.
 		out = append(out, vm.methodFrame(m, max(s.bci, 0), kind))
+		read = max(read, m.linesSeen)
 	}
+	if read > b.seen && !vm.unchanged(b) {
+		return unknownFrame(unloaded, p.kind)
+	}
+	vm.prove(b, chain)
 	return out
 }
 
@@ -297,19 +308,29 @@ func (vm *VM) readCodelets() []codelet {
 	if !ok || !ok1 || !ok2 || end < begin || vm.interpLo+end > vm.interpHi || !size.ok || !name.ok {
 		return out
 	}
-	for at := vm.interpLo + begin; at < vm.interpLo+end && len(out) < 4096; {
-		n, ok := vm.peek.member(at, size)
-		if !ok || n < 8 || n > vm.interpHi-at {
+	if end-begin > maxCode {
+		return out
+	}
+	code := make([]byte, end-begin)
+	if !vm.peek.read(code, vm.interpLo+begin) {
+		return out
+	}
+	var text []uint64
+	for at := uint64(0); at+max(size.end(), name.end()) <= uint64(len(code)) && len(out) < 4096; {
+		n := size.load(code[at:])
+		if n < 8 || n > uint64(len(code))-at {
 			break
 		}
-		text, _ := vm.peek.member(at, name)
-		c := codelet{lo: at, hi: at + n}
-		if c.name, ok = vm.peek.cstring(text, maxTableString); ok && c.name != "" {
-			c.whole = holdsFrames(c.name)
-			c.frameless = strings.Contains(c.name, ownEntry)
-			out = append(out, c)
-		}
+		out = append(out, codelet{lo: vm.interpLo + begin + at, hi: vm.interpLo + begin + at + n})
+		text = append(text, name.load(code[at:]))
 		at += n
 	}
-	return out
+	named := out[:0]
+	for i, s := range vm.peek.cstrings(text, maxTableString) {
+		if c := out[i]; s != "" {
+			c.name, c.whole, c.frameless = s, holdsFrames(s), strings.Contains(s, ownEntry)
+			named = append(named, c)
+		}
+	}
+	return named
 }

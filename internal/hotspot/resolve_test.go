@@ -58,6 +58,9 @@ func TestStacksOfBlockedThreads(t *testing.T) {
 	for _, flags := range []string{"", "-Xcomp"} {
 		t.Run("flags"+flags, func(t *testing.T) {
 			forMajors(t, func(t *testing.T, major int) {
+				if flags != "" && major != 21 && !fixture.Full(t) {
+					return
+				}
 				t.Parallel()
 				p := startProgram(t, major, append(strings.Fields(flags), "Parked", "800")...)
 				vm := openVM(t, p)

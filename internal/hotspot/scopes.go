@@ -15,6 +15,9 @@ type scopeTable struct {
 	data    []byte
 	inlines bool     // some pc stands for more than one method
 	methods []uint64 // the first words of the nmethod's metadata, where scopes refer to, Method* for good
+	// proved are the ids of the methods that those words point to, as far as they were read while
+	// the nmethod was there. It keeps their classes loaded, so they hold as long as it does.
+	proved []uint32
 }
 
 // keepMetadata appends words of the metadata.
@@ -37,6 +40,8 @@ func (d *debugInfo) scopesSize() uint64 {
 type scope struct {
 	method uint64 // Method*
 	bci    int32  // -1: before the first bytecode
+	word   uint32 // of the metadata, counted from 1
+	id     uint32 // of the method; 0: not looked up
 }
 
 // scopesOf reads the scopes data of an nmethod on first need; nil if it cannot
@@ -51,9 +56,10 @@ func (vm *VM) scopesOf(b *blob) *scopeTable {
 		return nil
 	}
 	data := make([]byte, n)
-	if vm.peek.r.ReadAt(data, nm.debug.scopesLo) != nil {
+	if !vm.peek.read(data, nm.debug.scopesLo) {
 		return nil
 	}
+	nm.read = vm.peek.reads
 	vm.keepScopes(nm, data)
 	return nm.scopes
 }
@@ -91,9 +97,10 @@ func (vm *VM) metadata(nm *nmethod, index uint64) uint64 {
 	}
 	if have := uint64(len(s.methods)); index > have {
 		raw := make([]byte, 8*(index-have))
-		if vm.peek.r.ReadAt(raw, nm.debug.metadata+8*have) != nil {
+		if !vm.peek.read(raw, nm.debug.metadata+8*have) {
 			return 0
 		}
+		nm.read = vm.peek.reads
 		vm.keepMetadata(s, raw)
 	}
 	return s.methods[index-1]
@@ -138,10 +145,48 @@ func (vm *VM) chain(out []scope, b *blob, i int) ([]scope, bool) {
 		return out[:start], false
 	}
 	for k := start; k < len(out); k++ {
-		out[k].method = vm.metadata(b.nm, out[k].method)
+		s := &out[k]
+		s.word = uint32(s.method)
+		s.method = vm.metadata(b.nm, s.method)
 	}
 	if out[len(out)-1].method != b.nm.method {
 		return out[:start], false
 	}
 	return out, true
+}
+
+// proved returns the method of a scope of b if it was read while b was there; nil if it was not, or
+// is not known any more.
+func (vm *VM) proved(b *blob, s *scope) *method {
+	t := b.nm.scopes
+	if t == nil || s.word == 0 || int(s.word) > len(t.proved) || t.proved[s.word-1] == 0 {
+		return nil
+	}
+	m := vm.methodAt(t.proved[s.word-1])
+	if m == nil || m.ptr != s.method {
+		return nil
+	}
+	m.used = vm.batch
+	return m
+}
+
+// prove keeps the methods of b's scopes, which were read while b was there.
+func (vm *VM) prove(b *blob, chain []scope) {
+	t := b.nm.scopes
+	// Within a batch, methods count as unchanged without another look, and a blob that is new may
+	// be younger than that look.
+	if t == nil || b.born == vm.batch {
+		return
+	}
+	for i := range chain {
+		s := &chain[i]
+		if s.id == 0 || s.word == 0 || int(s.word) > len(t.methods) {
+			continue
+		}
+		if n := len(t.methods) - len(t.proved); n > 0 {
+			t.proved = append(t.proved, make([]uint32, n)...)
+			vm.names.scopeBytes += 4 * n
+		}
+		t.proved[s.word-1] = s.id
+	}
 }

@@ -19,6 +19,8 @@ const (
 	restless = 1e9
 	// segmapBytes is how many bytes of a segment map are read at once.
 	segmapBytes = 16 << 10
+	// maxStandingMaps is from how many places they are read at once.
+	maxStandingMaps = 256
 )
 
 // standing is what is known of the compiled code in a heap.
@@ -38,6 +40,7 @@ type standing struct {
 type standingRoom struct {
 	heads  []byte
 	reqs   []target.Read
+	maps   []target.Read
 	segmap []byte
 }
 
@@ -133,30 +136,7 @@ func (vm *VM) lookAtStanding(h *codeHeap) {
 	room.reqs = room.reqs[:0]
 	done := 0
 	for done < len(s.waiting) && len(room.reqs) < maxStanding {
-		w := &s.waiting[done]
-		first, end := (w.start-h.low)>>h.shift, (w.end-h.low)>>h.shift
-		if w.start < h.low || w.end > h.reserved || end <= first {
-			done++
-			continue
-		}
-		part := room.segmap[:min(end-first, segmapBytes)]
-		if vm.peek.r.ReadAt(part, h.segmap+first) != nil {
-			done++
-			continue
-		}
-		for i, back := range part {
-			if len(room.reqs) == maxStanding {
-				part = part[:i] // the others in the next batch
-				break
-			}
-			if back == 0 {
-				k := len(room.reqs)
-				room.reqs = append(room.reqs, target.Read{Addr: h.low + (first+uint64(i))<<h.shift, Buf: room.heads[k*n : (k+1)*n]})
-			}
-		}
-		if w.start += uint64(len(part)) << h.shift; w.start >= w.end {
-			done++
-		}
+		done += vm.lookAtSegments(h, s.waiting[done:], n)
 	}
 	s.waiting = append(s.waiting[:0], s.waiting[done:]...)
 	if len(room.reqs) == 0 {
@@ -181,6 +161,53 @@ func (vm *VM) lookAtStanding(h *codeHeap) {
 			*e = standingCode{compileID: id, since: vm.batch}
 		}
 	}
+}
+
+// lookAtSegments reads the segment maps of the first of some waiting ranges together, and appends
+// where blocks begin there to the reads of n bytes each. It returns how many ranges it has finished,
+// and removes from the next one what it has read.
+func (vm *VM) lookAtSegments(h *codeHeap, waiting []freeSpan, n int) (done int) {
+	room := vm.code.standing
+	room.maps = room.maps[:0]
+	free := room.segmap
+	for i := range waiting {
+		w := &waiting[i]
+		first, end := (w.start-h.low)>>h.shift, (w.end-h.low)>>h.shift
+		if w.start < h.low || w.end > h.reserved || end <= first {
+			w.start, first, end = w.end, 0, 0 // nothing is there
+		}
+		size := min(end-first, uint64(len(free)))
+		if size == 0 && end > first || len(room.maps) == maxStandingMaps {
+			break
+		}
+		room.maps = append(room.maps, target.Read{Addr: h.segmap + first, Buf: free[:size]})
+		free = free[size:]
+	}
+	vm.peek.readV(room.maps)
+	for i := range room.maps {
+		w, part := &waiting[i], room.maps[i].Buf
+		if len(part) == 0 || !room.maps[i].OK {
+			done++
+			continue
+		}
+		first := (w.start - h.low) >> h.shift
+		for k, back := range part {
+			if back != 0 {
+				continue
+			}
+			at := len(room.reqs)
+			if at == maxStanding {
+				w.start += uint64(k) << h.shift // the others in the next batch
+				return done
+			}
+			room.reqs = append(room.reqs, target.Read{Addr: h.low + (first+uint64(k))<<h.shift, Buf: room.heads[at*n : (at+1)*n]})
+		}
+		if w.start += uint64(len(part)) << h.shift; w.start < w.end {
+			return done
+		}
+		done++
+	}
+	return done
 }
 
 // batchBefore returns the last batch that had begun before a sample was taken, 0 if that is too

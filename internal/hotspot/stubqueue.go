@@ -12,10 +12,12 @@ type interpreterWords struct {
 	was, now [3][8]byte
 }
 
-// same reports whether they are unchanged since the last call.
-func (w *interpreterWords) same(p *peek) bool {
-	if w.reqs[0].Buf == nil || p.readV(w.reqs[:]) < len(w.reqs) {
-		return false
+// same reports whether they are unchanged since the last call. reqs are w.reqs, which were read.
+func (w *interpreterWords) same(reqs []target.Read) bool {
+	for i := range reqs {
+		if len(reqs[i].Buf) == 0 || !reqs[i].OK {
+			return false
+		}
 	}
 	same := w.was == w.now
 	w.was = w.now
@@ -43,9 +45,9 @@ func (vm *VM) interpreterRange() (lo, hi uint64, err error) {
 
 // beginInterpreter checks whether the end of the interpreter has moved. The interpreter is given
 // more memory than it needs and, once it has been generated, returns the rest, in which other code
-// is put then. A VM may be opened before that.
-func (vm *VM) beginInterpreter() {
-	if vm.interpWords.same(&vm.peek) {
+// is put then. A VM may be opened before that. reqs are vm.interpWords.reqs, which were read.
+func (vm *VM) beginInterpreter(reqs []target.Read) {
+	if vm.interpWords.same(reqs) {
 		return
 	}
 	lo, hi, err := vm.interpreterRange()

@@ -199,9 +199,9 @@ func (vm *VM) File() string { return vm.file }
 func (vm *VM) BeginBatch() {
 	vm.batch++
 	vm.peek.renew()
-	vm.beginInterpreter()
-	vm.beginCode()
+	// Code is compared after the methods that it refers to.
 	vm.beginMethods()
+	vm.beginCode()
 }
 
 // Learned returns how many pieces of code and methods have been read so far. It grows for as long
