@@ -48,7 +48,7 @@ func FuzzHostile(f *testing.F) {
 			return
 		}
 		m := &memoryImage{b}
-		vm, err := Open(m, fmt.Sprintf("%d.0.0", 8+major%2), Symbols{DacTable: 8}, nil, Files{})
+		vm, err := Open(m, fmt.Sprintf("%d.0.0", 8+major%2), Symbols{DacTable: 8}, System{Windows: major&2 != 0}, nil, Files{})
 		if err != nil {
 			return
 		}
@@ -65,6 +65,8 @@ func FuzzHostile(f *testing.F) {
 			vm.nameMethod(&named{}, methodDesc{table: pc &^ 7, token: uint32(i)})
 			vm.typeName(pc+i, 0)
 			vm.moduleAt(pc + i)
+			vm.GCHeap()
+			vm.ServerGC()
 			d := vm.DumpThreads()
 			d.Blocked(uint32(pc))
 			for i := range st.Frames {

@@ -41,6 +41,7 @@ type layout struct {
 	// monitor is AwareLock (vm/syncblk.h); kind is DebugBlockingItem's (vm/threaddebugblockinginfo.h).
 	monitor struct{ owner, index, kind uint64 }
 	slots   struct{ threadStore, syncTable uint64 } // places of variables in g_dacTable, where there is no descriptor
+	gc      struct{ heap, kind uint64 }             // places of g_pGCHeap and g_heap_type in it
 
 	code  struct{ data, state, first uint64 }       // MethodDesc, MethodDescCodeData, MethodDescVersioningState: the way to the versions of code
 	nodes struct{ code, next, method, tier uint64 } // NativeCodeVersionNode (vm/codeversion.h)
@@ -73,7 +74,7 @@ func common() layout {
 
 // layoutOf returns the layout of a major version, without what it publishes itself. The values in
 // it were found in the releases named in common.
-func layoutOf(major int) (layout, error) {
+func layoutOf(major int, windows bool) (layout, error) {
 	l := common()
 	switch major {
 	case 8:
@@ -87,15 +88,18 @@ func layoutOf(major int) (layout, error) {
 		l.thread.id, l.thread.os, l.thread.link, l.thread.blocking = 32, 424, 232, 1192
 		l.store.first = 160
 		l.slots.threadStore, l.slots.syncTable = 16, 80
+		l.gc.heap, l.gc.kind = 37, 19
 	case 9:
 		l.ready.info, l.ready.methods = 0x3d8, 432
 		l.module.simple, l.module.path, l.module.base = 0x108, 0x110, 0x120
 		l.image.assembly, l.image.loaded, l.image.flat = 0x118, 0x78, 0x70
 		l.code.data, l.code.state, l.code.first = 8, 0, 16
 		l.thread.blocking = 1032
+		l.gc.heap, l.gc.kind = 41, 19
 	case 10:
 		l.pointers, l.packed = true, true
 		l.thread.blocking = 672
+		l.gc.heap, l.gc.kind = 40, 18
 	default:
 		return l, fmt.Errorf("CoreCLR %d is not known: %w", major, ErrVersion)
 	}

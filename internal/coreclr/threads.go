@@ -40,8 +40,14 @@ func (vm *VM) Threads() ([]Thread, bool) {
 		if vm.mem.ReadAt(tid[:], thread+l.os) != nil || vm.mem.ReadAt(id[:4], thread+l.id) != nil {
 			return out, false
 		}
-		if v := binary.LittleEndian.Uint64(tid[:]); v != 0 && v < 1<<32 {
-			out = append(out, Thread{TID: uint32(v), ID: binary.LittleEndian.Uint32(id[:]), Name: vm.threadName(thread), at: thread})
+		v := binary.LittleEndian.Uint64(tid[:])
+		is := v != 0 && v < 1<<32
+		own := uint32(v)
+		if is && vm.system.TID != nil {
+			own, is = vm.system.TID(own)
+		}
+		if is {
+			out = append(out, Thread{TID: own, ID: binary.LittleEndian.Uint32(id[:]), Name: vm.threadName(thread), at: thread})
 		}
 		link, err = vm.word(link)
 	}

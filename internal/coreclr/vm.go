@@ -1,6 +1,7 @@
 package coreclr
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ type VM struct {
 	version string
 	lay     layout
 	desc    *descriptor // nil: the runtime publishes none
-	unix    bool
+	system  System
 	native  Code // nil: nothing is known of it
 	files   Files
 
@@ -47,6 +48,14 @@ type Symbols struct {
 	Chain      uint64 // the code that FindChain looks for, which is not exported
 }
 
+// System is what matters of the system that the runtime was built for. The zero System is Unix.
+type System struct {
+	Windows bool
+	// TID returns candid's id of a thread by the one that the runtime knows; false if there is no such
+	// thread any more. nil: they are the same.
+	TID func(uint32) (uint32, bool)
+}
+
 // File is a file that is read in places.
 type File interface {
 	ReadAt(p []byte, off int64) (int, error)
@@ -55,14 +64,14 @@ type File interface {
 
 // Open reads the runtime of a process. version is "9.0.5". The error wraps ErrNotReady, ErrVersion
 // or ErrPlatform. code may be nil.
-func Open(mem memory, version string, at Symbols, code Code, files Files) (*VM, error) {
+func Open(mem memory, version string, at Symbols, on System, code Code, files Files) (*VM, error) {
 	if cpu.Host() != cpu.AMD64 {
 		return nil, ErrPlatform
 	}
 	major, _ := strconv.Atoi(version[:max(strings.IndexByte(version, '.'), 0)])
-	vm := &VM{mem: mem, version: version, unix: true, native: code, files: files, chain: at.Chain, dac: at.DacTable, batch: 1, modules: map[uint64]*module{}}
+	vm := &VM{mem: mem, version: version, system: on, native: code, files: files, chain: at.Chain, dac: at.DacTable, batch: 1, modules: map[uint64]*module{}}
 	var err error
-	if vm.lay, err = layoutOf(major); err != nil {
+	if vm.lay, err = layoutOf(major, on.Windows); err != nil {
 		return nil, fmt.Errorf("read CoreCLR %s: %w", version, err)
 	}
 	if at.Descriptor != 0 {
@@ -100,6 +109,36 @@ func (vm *VM) Notes() []string { return vm.notes }
 
 // Learned returns how many pieces of code have been read so far.
 func (vm *VM) Learned() int { return len(vm.code.all) }
+
+// GCHeap returns the address of the interface of the garbage collector (IGCHeap); 0 as long as there is
+// none. Its place in g_dacTable is that of src/coreclr/inc/dacvars.h.
+func (vm *VM) GCHeap() uint64 {
+	at, err := vm.word(vm.dac + 8*vm.lay.gc.heap)
+	if err != nil || at == 0 {
+		return 0
+	}
+	heap, err := vm.word(at)
+	if err != nil {
+		return 0
+	}
+	return heap
+}
+
+// ServerGC reports whether the collector is the one for servers, with a heap for each CPU; ok is false if
+// that cannot be told (src/coreclr/gc/gcinterface.h: GCHeapType).
+func (vm *VM) ServerGC() (server, ok bool) {
+	at, err := vm.word(vm.dac + 8*vm.lay.gc.kind)
+	if err != nil || at == 0 {
+		return false, false
+	}
+	var b [4]byte
+	if vm.mem.ReadAt(b[:], at) != nil {
+		return false, false
+	}
+	const workstation, forServers = 1, 2
+	kind := binary.LittleEndian.Uint32(b[:])
+	return kind == forServers, kind == workstation || kind == forServers
+}
 
 // BeginBatch makes what is cached safe to use for the samples that follow. It must be called after
 // the cache of the process's memory was dropped.

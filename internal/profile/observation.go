@@ -99,6 +99,7 @@ const (
 	NetworkUtilization
 	NativeModule
 	NativeBranch
+	GenerationSummary
 
 	numObservationKinds
 )
@@ -146,6 +147,8 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 	// seen, how often of those the way there depended on memory that was read after the sample, and
 	// how often nothing is known of what came after the run.
 	NativeBranch: {Name: "Native Branch", Values: []ValueType{ValueText, ValueAddress, ValueText, ValueAddress, ValueAddress, ValueCount, ValueCount, ValueCount}},
+	// A part of a heap, and what of it is free between objects, before and after a collection.
+	GenerationSummary: {Name: "Generation Summary", Values: []ValueType{ValueCount, ValueText, ValueBytes, ValueBytes, ValueBytes, ValueBytes}},
 }
 
 // Observe appends an observation, which must fit its kind.

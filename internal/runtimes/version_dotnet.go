@@ -3,9 +3,13 @@ package runtimes
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
+
+	"github.com/candid-profiler/candid/internal/pe"
 )
 
 // versionMark precedes the version that .NET's build compiles into each of its native files
@@ -22,16 +26,51 @@ func CoreCLRVersion(r io.ReaderAt, name string) string {
 	if m == nil {
 		return versionInPath(name)
 	}
-	build, err := strconv.Atoi(m[3])
-	if err != nil {
-		return versionInPath(name)
+	number := func(digits string) uint32 {
+		n, _ := strconv.ParseUint(digits, 10, 32) // the expression has digits only
+		return uint32(n)
 	}
-	// Up to 3.1 the file's version is not the product's. Since 5, the third number is the patch
-	// and the last two digits of a year: 525 is the fifth of 2025.
+	// Up to 3.1 the file's version is not the product's.
 	if m[1] == "4" {
 		return versionInPath(name)
 	}
-	return m[1] + "." + m[2] + "." + strconv.Itoa(build/100)
+	major, minor := number(m[1]), number(m[2])
+	return CoreCLRRelease(major, minor, number(m[3]))
+}
+
+// CoreCLRRelease returns the version that the version of a build stands for. Since .NET 5 its third
+// number is the patch and the last two digits of a year: 525 is the fifth of 2025.
+func CoreCLRRelease(major, minor, build uint32) string {
+	return fmt.Sprintf("%d.%d.%d", major, minor, build/100)
+}
+
+// maxResources bounds the resources of an image that are searched, in bytes.
+const maxResources = 1 << 20
+
+// WindowsCoreCLRVersion is CoreCLRVersion for an image of Windows: the version is in its resources
+// (Microsoft, "VS_FIXEDFILEINFO").
+func WindowsCoreCLRVersion(image *pe.Image, name string) string {
+	for i := range image.Sections {
+		s := &image.Sections[i]
+		if s.Name != ".rsrc" {
+			continue
+		}
+		b := make([]byte, min(s.Size, maxResources))
+		if !image.ReadRVA(b, s.RVA) {
+			break
+		}
+		const signature, needed = "\xbd\x04\xef\xfe\x00\x00\x01\x00", 16
+		at := bytes.Index(b, []byte(signature))
+		if at < 0 || at+needed > len(b) {
+			break
+		}
+		high, low := binary.LittleEndian.Uint32(b[at+8:]), binary.LittleEndian.Uint32(b[at+12:])
+		if major := high >> 16; major >= 5 {
+			return CoreCLRRelease(major, high&0xffff, low>>16)
+		}
+		break
+	}
+	return versionInPath(name)
 }
 
 // constantBehind returns the text that follows mark in a file's data, at most maxVersion bytes; ""

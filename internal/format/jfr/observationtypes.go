@@ -87,6 +87,10 @@ var observationDefs = [len(profile.ObservationKinds)]observationDef{
 		{"fromModule", "Module of the Branch"}, {"from", "Address of the Branch in its File"}, {"toModule", "Module of the Target"}, {"to", "Address of the Target in its File"},
 		{"end", "Last Instruction before the next Branch taken"}, {"count", "Count"}, {"late", "Of those after Reads that followed the Sample"}, {"last", "Of those at the End of a Trace"},
 	}},
+	profile.GenerationSummary: {"candid.GenerationSummary", []observationField{
+		{"gcId", "GC Identifier"}, {"name", "Name"}, {"sizeBefore", "Size before the Collection"}, {"freeBefore", "Free between Objects before the Collection"},
+		{"sizeAfter", "Size after the Collection"}, {"freeAfter", "Free between Objects after the Collection"},
+	}},
 }
 
 var flagFields = []observationField{{"name", "Name"}, {"value", "Value"}, {"origin", "Origin"}}

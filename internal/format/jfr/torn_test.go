@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
@@ -148,7 +149,11 @@ func endedAnywhere(t *testing.T, f *form) {
 		}
 		last[how] = k
 	}
-	f.torn(t, f, n, 211, func(name string, b []byte) {
+	stride := 509
+	if fixture.Full(t) {
+		stride = 211
+	}
+	f.torn(t, f, n, stride, func(name string, b []byte) {
 		files++
 		got, err := f.read(b)
 		check(name, "as it is", got, err)

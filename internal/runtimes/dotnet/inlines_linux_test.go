@@ -42,7 +42,7 @@ func TestInlines(t *testing.T) {
 				}
 			}
 			t.Logf("%v, %v in inlined methods; %+v", of, optimized, p.Quality())
-			if optimized < 300 {
+			if optimized < 150 {
 				tooLittle("%v samples in inlined methods", optimized)
 				return
 			}

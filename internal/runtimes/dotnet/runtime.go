@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/coreclr"
+	"github.com/candid-profiler/candid/internal/emulate"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
@@ -58,6 +59,7 @@ type facts struct {
 	chain                uint64 // the same of what coreclr.FindChain finds
 	progs                []elf.ProgHeader
 	version              string
+	windows              *windowsFacts // of an image of Windows
 }
 
 // maxFiles bounds the files that are remembered.
@@ -74,11 +76,12 @@ func (f *finder) Without(m target.Mapping) bool {
 	if !m.FileBacked() {
 		return true
 	}
-	if path.Base(m.Path) == library {
+	base := target.BaseName(m.Path)
+	if base == library || strings.EqualFold(base, windowsLibrary) {
 		return false
 	}
 	known, seen := f.files[fileKey{m.Dev, m.Inode}]
-	return seen && known == nil || strings.Contains(path.Base(m.Path), ".so")
+	return seen && known == nil || strings.Contains(base, ".so") || strings.HasSuffix(strings.ToLower(base), ".dll")
 }
 
 // Open implements runtimes.Finder.
@@ -86,6 +89,9 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 	modules, err := t.Modules()
 	if err != nil {
 		return nil, err
+	}
+	if i, err := f.openWindows(t, code); err != nil || i != nil {
+		return i, err
 	}
 	exe := strings.TrimSuffix(t.Exe(), " (deleted)")
 	unplaced := ""
@@ -112,23 +118,32 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 		if k.chain != 0 {
 			at.Chain = bias + k.chain
 		}
-		var known coreclr.Code
-		if code != nil {
-			known = code
-		}
-		vm, err := coreclr.Open(t.Memory(), k.version, at, known, filesOf(t, exe))
-		if errors.Is(err, coreclr.ErrNotReady) {
-			err = runtimes.Mark(err, runtimes.ErrNotReady)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("open CoreCLR of process %d (%s): %w", t.PID, m.Path, err)
-		}
-		return &instance{VM: vm, process: t}, nil
+		return open(t, code, m.Path, exe, k.version, at, coreclr.System{})
 	}
 	if unplaced != "" {
 		return nil, fmt.Errorf("open CoreCLR of process %d: no mapping of %s matches its segments", t.PID, unplaced)
 	}
 	return nil, fmt.Errorf("process %d: %w", t.PID, runtimes.ErrAbsent)
+}
+
+// open opens the runtime in a file of a process whose program is exe.
+func open(t *target.Process, code *native.Stepper, file, exe, version string, at coreclr.Symbols, on coreclr.System) (runtimes.Instance, error) {
+	var known coreclr.Code
+	if code != nil {
+		known = code
+	}
+	vm, err := coreclr.Open(t.Memory(), version, at, on, known, filesOf(t, exe))
+	if errors.Is(err, coreclr.ErrNotReady) {
+		err = runtimes.Mark(err, runtimes.ErrNotReady)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open CoreCLR of process %d (%s): %w", t.PID, file, err)
+	}
+	i := &instance{VM: vm, process: t}
+	if on.Windows {
+		i.observer.calls = emulate.Windows
+	}
+	return i, nil
 }
 
 // filesOf returns the files of a process whose program is exe.
@@ -199,8 +214,9 @@ func chainIn(file io.ReaderAt, progs []elf.ProgHeader) uint64 {
 // instance is the CoreCLR of one process.
 type instance struct {
 	*coreclr.VM
-	process *target.Process
-	listed  map[uint32]bool // threads that the runtime knew when it was last asked
+	process  *target.Process
+	listed   map[uint32]bool // threads that the runtime knew when it was last asked
+	observer observer
 }
 
 var (
