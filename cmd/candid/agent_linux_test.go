@@ -88,7 +88,12 @@ func (a *runningAgent) ask(args ...string) result {
 // says waits for a line of the agent.
 func (a *runningAgent) says(text string) {
 	a.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(a.log.String(), text); time.Sleep(20 * time.Millisecond) {
+	a.saysWithin(time.Minute, text)
+}
+
+func (a *runningAgent) saysWithin(wait time.Duration, text string) {
+	a.t.Helper()
+	for deadline := time.Now().Add(wait); !strings.Contains(a.log.String(), text); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			a.t.Fatalf("the agent does not say %q: %s", text, a.log)
 		}

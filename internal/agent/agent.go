@@ -42,7 +42,7 @@ type Agent struct {
 	names   *service.Containers
 	served  table
 	limiter limiter
-	capture captures
+	capture capturer
 
 	mu      sync.Mutex
 	conf    *config.Config
@@ -76,13 +76,14 @@ func Run(ctx context.Context, o Options) error {
 	}
 	a := &Agent{o: o, began: time.Now(), conf: conf, loaded: time.Now(), names: service.NewContainers(service.LogDir)}
 	a.o.Part = cmp.Or(a.o.Part, DefaultPart)
-	a.limiter.a, a.capture.a = a, a
+	a.limiter.limit(a)
+	a.capture.a = a
 	a.capture.ctx, a.capture.cancel = context.WithCancel(context.Background())
 	defer a.capture.cancel()
 	a.capture.clean()
 	if m := conf.Limits.Memory; m > 0 {
 		// The limit is on resident memory, of which the heap is most.
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(m / 10 * 8))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(goMemory(m)))
 	}
 	if a.sinks, err = a.openSinks(conf); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (a *Agent) start() error {
 	decider := service.NewDecider(c.Rules, a.names)
 	r, err := record.Start(context.Background(), record.Options{
 		All: true, Hz: c.Rate, Events: events(c), MinSleep: c.MinSleep, Engine: "auto", Version: a.o.Version,
-		Log: a.engineSays, Service: a.naming(decider), Progress: a.metrics.progress,
+		Log: a.engineSays, Service: a.naming(decider), Progress: a.metrics.progress, Heap: heapOf(c.Limits.Memory),
 	})
 	if err != nil {
 		return fmt.Errorf("record this machine: %w", err)
@@ -291,7 +292,7 @@ func (a *Agent) apply(old, conf *config.Config, servers *servers) error {
 		return errors.Join(err, fresh.drop(a.sinks))
 	}
 	if m := conf.Limits.Memory; m > 0 {
-		debug.SetMemoryLimit(m / 10 * 8)
+		debug.SetMemoryLimit(goMemory(m))
 	}
 	if fresh != a.sinks {
 		// Samples so far belong to the old store and servers.
@@ -304,7 +305,7 @@ func (a *Agent) apply(old, conf *config.Config, servers *servers) error {
 	a.conf, a.loaded, a.sinks = conf, time.Now(), fresh
 	a.mu.Unlock()
 	before.leave(fresh)
-	if old.Rate != conf.Rate || old.MinSleep != conf.MinSleep || !slices.Equal(events(old), events(conf)) {
+	if old.Rate != conf.Rate || old.MinSleep != conf.MinSleep || !slices.Equal(events(old), events(conf)) || heapOf(old.Limits.Memory) != heapOf(conf.Limits.Memory) {
 		return a.anew()
 	}
 	a.rec.Rename(a.naming(service.NewDecider(conf.Rules, a.names)))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/agent/config"
 	"github.com/candid-profiler/candid/internal/agent/service"
+	"github.com/candid-profiler/candid/internal/store/captures"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -39,26 +40,32 @@ type CaptureResult struct {
 	Rate      float64       `json:"rate"`
 }
 
-// captures makes captures. Each is a candid of its own, so that a fault in it, or its memory, is not
+// capturer makes captures. Each is a candid of its own, so that a fault in it, or its memory, is not
 // the agent's.
-type captures struct {
+type capturer struct {
 	a                     *Agent
 	running               atomic.Int32
 	done, failed, refused atomic.Uint64
 	mu                    sync.Mutex
-	over                  map[string]time.Duration // by rule and service: for how long it has used too much CPU
-	last                  map[string]time.Time     // likewise: when it was last captured
-	seen                  map[string]bool          // likewise: in the present part
+	over                  map[excess]time.Duration // for how long it has lasted
+	last                  map[excess]time.Time     // when it was last captured
+	seen                  map[excess]bool          // in the present part
 	ctx                   context.Context          // of all captures
 	cancel                context.CancelFunc
 	background            sync.WaitGroup
 }
 
-// captureDir is where captures are, below the store's directory.
-const captureDir = "captures"
+// excess is a service that uses more CPU than a threshold.
+type excess struct {
+	rule    config.Threshold
+	service string
+}
 
 // errCapture is wrapped by errors that say that a capture is refused.
 var errCapture = errors.New("capture refused")
+
+// errBusy is wrapped by those of them that say that there are captures under way.
+var errBusy = fmt.Errorf("%w: too many at once", errCapture)
 
 // check returns what is wrong with a request.
 func (r *CaptureRequest) check(c config.Capture, dir string) error {
@@ -80,7 +87,7 @@ func (r *CaptureRequest) check(c config.Capture, dir string) error {
 }
 
 // members returns the processes of each service that run now.
-func (c *captures) members() map[string][]int {
+func (c *capturer) members() map[string][]int {
 	list, err := target.List()
 	if err != nil {
 		return nil
@@ -103,7 +110,7 @@ func (c *captures) members() map[string][]int {
 }
 
 // find returns the processes of a service.
-func (c *captures) find(name string) ([]int, error) {
+func (c *capturer) find(name string) ([]int, error) {
 	all := c.members()
 	if pids := all[name]; len(pids) > 0 {
 		return pids, nil
@@ -122,7 +129,7 @@ func (c *captures) find(name string) ([]int, error) {
 }
 
 // take makes a capture, until ctx is done at the latest.
-func (c *captures) take(ctx context.Context, r CaptureRequest) (*CaptureResult, error) {
+func (c *capturer) take(ctx context.Context, r CaptureRequest) (*CaptureResult, error) {
 	conf := c.a.config()
 	if err := r.check(conf.Capture, conf.Store.Dir); err != nil {
 		c.refused.Add(1)
@@ -131,7 +138,7 @@ func (c *captures) take(ctx context.Context, r CaptureRequest) (*CaptureResult, 
 	if n := c.running.Add(1); int(n) > conf.Capture.Concurrent {
 		c.running.Add(-1)
 		c.refused.Add(1)
-		return nil, fmt.Errorf("%w: %d under way already, the most at once (capture: concurrent)", errCapture, n-1)
+		return nil, fmt.Errorf("%w: %d under way already (capture: concurrent)", errBusy, n-1)
 	}
 	defer c.running.Add(-1)
 	c.background.Add(1)
@@ -141,7 +148,7 @@ func (c *captures) take(ctx context.Context, r CaptureRequest) (*CaptureResult, 
 		c.refused.Add(1)
 		return nil, err
 	}
-	res, err := c.record(ctx, r, pids, filepath.Join(conf.Store.Dir, captureDir))
+	res, err := c.record(ctx, r, pids, filepath.Join(conf.Store.Dir, captures.Dir))
 	if err != nil {
 		c.failed.Add(1)
 		c.a.o.Log(fmt.Sprintf("capture of %s: %v", r.Service, err))
@@ -157,7 +164,7 @@ func (c *captures) take(ctx context.Context, r CaptureRequest) (*CaptureResult, 
 const patience = time.Minute
 
 // record runs candid record.
-func (c *captures) record(ctx context.Context, r CaptureRequest, pids []int, dir string) (*CaptureResult, error) {
+func (c *capturer) record(ctx context.Context, r CaptureRequest, pids []int, dir string) (*CaptureResult, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
@@ -165,7 +172,7 @@ func (c *captures) record(ctx context.Context, r CaptureRequest, pids []int, dir
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, time.Now().UTC().Format("20060102T150405.000Z")+"-"+fileName(r.Service)+".jfr.zst")
+	file := filepath.Join(dir, captures.Name(r.Service, time.Now()))
 	list := make([]string, len(pids))
 	for i, p := range pids {
 		list[i] = strconv.Itoa(p)
@@ -213,30 +220,19 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// fileName returns the name of a service as a part of a file's name.
-func fileName(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < 128 && (r == '-' || r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-			return r
-		}
-		return '_'
-	}, s)
-	return strings.TrimLeft(s[:min(len(s), 80)], ".")
-}
-
 // clean deletes captures that are older than the history, and the oldest ones if they take more than
-// a quarter of what the store may take.
-func (c *captures) clean() {
+// a quarter of what the store may take. The newest one, which has just been asked for, stays however large it is.
+func (c *capturer) clean() {
 	conf := c.a.config()
 	if conf.Store.Dir == "" {
 		return
 	}
-	dir := filepath.Join(conf.Store.Dir, captureDir)
+	dir := filepath.Join(conf.Store.Dir, captures.Dir)
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
-	sum := int64(0)
+	sum, newest := int64(0), true
 	for _, e := range slices.Backward(list) { // names begin with the time
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), ".jfr.zst") {
@@ -244,54 +240,65 @@ func (c *captures) clean() {
 		}
 		sum += info.Size()
 		old := conf.Store.Keep > 0 && time.Since(info.ModTime()) > conf.Store.Keep
-		if old || conf.Store.Max > 0 && sum > conf.Store.Max/4 {
+		if old || !newest && conf.Store.Max > 0 && sum > conf.Store.Max/4 {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
+		newest = false
 	}
 }
 
 // exceeded is told how many CPUs a service used in a part, and begins a capture if that has been too
 // much for long enough. The name "" ends the part.
-func (c *captures) exceeded(name string, used float64, part time.Duration) {
+func (c *capturer) exceeded(name string, used float64, part time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over == nil {
-		c.over, c.last, c.seen = map[string]time.Duration{}, map[string]time.Time{}, map[string]bool{}
+		c.over, c.last, c.seen = map[excess]time.Duration{}, map[excess]time.Time{}, map[excess]bool{}
 	}
 	if name == "" {
-		for key := range c.over {
-			if !c.seen[key] {
-				delete(c.over, key)
-			}
-		}
+		maps.DeleteFunc(c.over, func(e excess, _ time.Duration) bool { return !c.seen[e] })
 		clear(c.seen)
 		return
 	}
-	for i, w := range c.a.config().Capture.When {
+	for _, w := range c.a.config().Capture.When {
 		if !service.Matches(w.Service, name) || used <= w.CPUs {
 			continue
 		}
-		key := strconv.Itoa(i) + " " + name
-		c.seen[key] = true
-		c.over[key] += part
-		if c.over[key] < w.For-time.Second || time.Since(c.last[key]) < w.Pause && !c.last[key].IsZero() || c.ctx.Err() != nil {
+		e := excess{w, name}
+		e.rule.Line = 0 // a file that is read again may have moved it
+		c.seen[e] = true
+		c.over[e] += part
+		before, captured := c.last[e]
+		if c.over[e] < w.For-time.Second || captured && time.Since(before) < w.Pause || c.ctx.Err() != nil {
 			continue
 		}
 		if len(c.last) > 1<<12 {
 			clear(c.last)
 		}
-		c.last[key], c.over[key] = time.Now(), 0
+		c.last[e], c.over[e] = time.Now(), 0
 		c.a.o.Log(fmt.Sprintf("service %s used %.2f CPUs, more than %g for %s: capturing it", name, used, w.CPUs, config.Duration(w.For)))
 		c.background.Go(func() {
-			if _, err := c.take(c.ctx, CaptureRequest{Service: name, Duration: w.Duration, Rate: w.Rate}); errors.Is(err, errCapture) {
+			_, err := c.take(c.ctx, CaptureRequest{Service: name, Duration: w.Duration, Rate: w.Rate})
+			if errors.Is(err, errCapture) {
 				c.a.o.Log(err.Error())
+			}
+			if errors.Is(err, errBusy) {
+				c.later(e)
 			}
 		})
 	}
 }
 
+// later captures a service, if it still uses too much, at the end of the next part.
+func (c *capturer) later(e excess) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.last, e)
+	c.over[e] = e.rule.For
+}
+
 // end ends the captures that are under way; what they have is saved.
-func (c *captures) end() {
+func (c *capturer) end() {
 	c.cancel()
 	c.background.Wait()
 }

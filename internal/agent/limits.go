@@ -27,10 +27,33 @@ const (
 	settle = 30 * time.Second
 )
 
+const (
+	// fixed is what the agent takes that is not on the heap: the pages of its own program, the ring, the stacks, and
+	// what Go's runtime takes for itself.
+	fixed = 56e6
+	// leastHeap and mostHeap bound the heap.
+	leastHeap, mostHeap = 16 << 20, 96 << 20
+)
+
+// heapOf returns how much of the heap may be in use if the agent may take so many bytes of resident memory. Above that
+// what was read of programs is given up, long before the limit makes the agent sample less often.
+func heapOf(memory int64) int64 {
+	if memory <= 0 {
+		return mostHeap
+	}
+	// A quarter is for garbage and for gaps between what is in use.
+	return min(max((memory-fixed)/4*3, leastHeap), mostHeap)
+}
+
+// goMemory returns the limit for Go's runtime if the agent may take so many bytes: the pages of its program and of the
+// ring, which the runtime does not know, are not a part of it.
+func goMemory(memory int64) int64 { return memory / 10 * 8 }
+
 // limiter keeps the agent within its limits by sampling less often. It is used from the agent's
 // loop; rate may be called from any goroutine.
 type limiter struct {
 	a       *Agent
+	act     actions
 	looked  time.Time
 	changed time.Time
 	calm    time.Time // since when little has been used; zero: more is
@@ -40,6 +63,28 @@ type limiter struct {
 	mu    sync.Mutex
 	times int    // 1: as asked for
 	why   string // of times
+}
+
+// actions are what a limiter knows of the agent, and does to it.
+type actions struct {
+	cpu      func() time.Duration           // its own CPU time so far
+	resident func() (bytes uint64, ok bool) // its own memory
+	throttle func(times int, why string) error
+	restart  func() error // begins recording anew
+}
+
+// limit gives a limiter its agent.
+func (l *limiter) limit(a *Agent) {
+	l.a = a
+	l.act = actions{
+		cpu: hostinfo.OwnCPU,
+		resident: func() (uint64, bool) {
+			bytes, _, err := hostinfo.Memory(os.Getpid())
+			return bytes, err == nil
+		},
+		throttle: func(times int, why string) error { return a.rec.Throttle(times, why) },
+		restart:  a.anew,
+	}
 }
 
 type usage struct {
@@ -90,7 +135,7 @@ func (l *limiter) look(now time.Time) {
 		return
 	}
 	l.looked = now
-	l.used = append(l.used, usage{now, hostinfo.OwnCPU()})
+	l.used = append(l.used, usage{now, l.act.cpu()})
 	for len(l.used) > 2 && now.Sub(l.used[1].at) >= limitsOver {
 		l.used = l.used[1:]
 	}
@@ -99,8 +144,8 @@ func (l *limiter) look(now time.Time) {
 	if over < limitsOver/2 {
 		return // attaching costs more than what follows
 	}
-	resident, _, err := hostinfo.Memory(os.Getpid())
-	if limit := conf.Limits.Memory; err == nil && limit > 0 && resident > uint64(limit) {
+	resident, ok := l.act.resident()
+	if limit := conf.Limits.Memory; ok && limit > 0 && resident > uint64(limit) {
 		l.tooMuchMemory(now, resident, limit)
 		return
 	}
@@ -138,7 +183,7 @@ func (l *limiter) tooMuchMemory(now time.Time, resident uint64, limit int64) {
 		l.changed, l.memory = now, 0
 		l.a.o.Log(why + ": recording begins anew")
 		l.a.metrics.restarts.Add(1)
-		if err := l.a.anew(); err != nil {
+		if err := l.act.restart(); err != nil {
 			l.a.o.Log(err.Error())
 		}
 		debug.FreeOSMemory()
@@ -154,7 +199,7 @@ func (l *limiter) set(now time.Time, times int, why string) {
 	if times == before {
 		return
 	}
-	if err := l.a.rec.Throttle(times, why); err != nil {
+	if err := l.act.throttle(times, why); err != nil {
 		if errors.Is(err, capture.ErrUnsupported) && times > before {
 			l.a.o.Log(fmt.Sprintf("%s; %v", why, err))
 		}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -55,5 +57,26 @@ func TestPartsOfServices(t *testing.T) {
 	}, func(_, _ int64, _ *header, why error) { t.Error(why) })
 	if err != nil || blocks != 12 {
 		t.Errorf("%d blocks, %v", blocks, err)
+	}
+}
+
+// Skipping numbers ends where reading them does.
+func TestSkip(t *testing.T) {
+	chance := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var b []byte
+		n := chance.IntN(40)
+		for range n {
+			b = binary.AppendUvarint(b, chance.Uint64()>>chance.IntN(64))
+		}
+		skipped := chance.IntN(n + 3)
+		got, want := cursor{b: b}, cursor{b: b}
+		got.skip(uint64(skipped))
+		for range skipped {
+			want.number()
+		}
+		if !bytes.Equal(got.b, want.b) || got.bad != want.bad {
+			t.Fatalf("%d of %d numbers of %x: %x are left, want %x (%v, %v)", skipped, n, b, got.b, want.b, got.bad, want.bad)
+		}
 	}
 }

@@ -126,11 +126,12 @@ func (a *answer) add(s *opened, k *block) error {
 		}
 	}
 	cut := newCut(k, a.q.From, a.q.To)
-	start := k.header.from - a.first
+	start, summed := k.header.from-a.first, a.q.Keep >= profile.KeepSums || a.q.Every > 0
+	k.untimed = summed && cut.whole
 	return k.each(a.wants, func(e *entry, times []uint32) {
 		smp := kinds[e.kind]
 		smp.Thread, smp.Node = e.thread, e.node
-		if (a.q.Keep >= profile.KeepSums || a.q.Every > 0) && !k.spanning[e.kind] {
+		if summed && !k.spanning[e.kind] {
 			if weight, n := cut.part(e, times); n > 0 {
 				a.sums.add(&smp, weight, n)
 			}

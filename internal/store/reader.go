@@ -38,6 +38,9 @@ func Open(dir string) (*Reader, error) {
 	return &Reader{dir: dir}, nil
 }
 
+// Dir returns the store's directory.
+func (r *Reader) Dir() string { return r.dir }
+
 // Close ends reading.
 func (r *Reader) Close() error { return nil }
 
@@ -78,6 +81,7 @@ func (r *Reader) Services(from, to time.Time) ([]ServiceUse, error) {
 		var last *use
 		thread := lostEntry
 		cut := newCut(k, from, to)
+		k.untimed = cut.whole
 		return k.each(func(uint32) bool { return true }, func(e *entry, times []uint32) {
 			if e.thread != thread {
 				name := s.text(s.process(e.thread).service)

@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -22,6 +24,16 @@ func TestStoredBytesOfRecordings(t *testing.T) {
 	r, err := record.Start(t.Context(), record.Options{All: true, Hz: 99, Events: []string{"cpu"}})
 	if err != nil {
 		t.Skipf("recording is not possible here: %v", err)
+	}
+	for range runtime.NumCPU() { // both CPUs are busy, with programs that begin and end all the time
+		busy := exec.Command("sh", "-c", "while :; do find /usr/share -type f | sort | cksum >/dev/null; done")
+		if err := fixture.Spawn(busy); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = busy.Process.Kill()
+			_ = busy.Wait()
+		}()
 	}
 	w, err := store.Create(dir, store.Options{})
 	if err != nil {

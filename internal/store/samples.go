@@ -178,6 +178,7 @@ type block struct {
 	unpacked unpacked // the columns are in it
 	spanning []bool   // by kind
 	spans    bool     // some are
+	untimed  bool     // the times of instants are not asked for
 	parts    []part
 }
 
@@ -240,7 +241,7 @@ func (k *part) skip() {
 }
 
 // each visits the entries of the threads that wanted reports. times are those of the entry, in
-// quanta for instants; they are valid during the call.
+// quanta for instants, none if the block is untimed; they are valid during the call.
 func (k *block) each(wanted func(thread uint32) bool, visit func(e *entry, times []uint32)) error {
 	for i := range k.parts {
 		if err := k.eachOf(&k.parts[i], wanted, visit); err != nil {
@@ -274,12 +275,14 @@ func (k *block) eachOf(p *part, wanted func(thread uint32) bool, visit func(e *e
 			e.n = p.numbers.number()
 			e.weight = e.n*k.events[k.kinds[kd].event].period + uint64(p.weights.signed())
 			times = times[:0]
-			if k.spanning[kd] {
+			switch {
+			case k.spanning[kd]:
 				e.time = p.times.number()
-			} else {
-				if e.n > uint64(len(p.times.b)) {
-					return errCut
-				}
+			case e.n > uint64(len(p.times.b)):
+				return errCut
+			case k.untimed || !want:
+				p.times.skip(e.n)
+			default:
 				at := uint32(0)
 				for range e.n {
 					at += uint32(p.times.number())

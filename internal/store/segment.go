@@ -9,12 +9,17 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Bounds of a segment's tables. A segment that exceeds one is followed by another one, so a Writer
-// takes some 100 MB whatever is profiled.
+// maxTables is how many bytes of memory a segment's tables take, about. A segment that exceeds it is followed by
+// another one, so a Writer takes no more on a day on which ever new programs run. What both segments have is on disk
+// twice: a few percent of what it takes to fill one.
+const maxTables = 24 << 20
+
+// About how many bytes of memory an entry takes with its place in the table that it is found by.
 const (
-	maxNodes   = 3 << 20
-	maxFrames  = 1 << 19
-	maxStrings = 32 << 20 // bytes
+	nodeBytes   = 12
+	frameBytes  = 28
+	fnBytes     = 52
+	stringBytes = 48 // without the text
 )
 
 // segment is the segment of a day that a Writer appends to.
@@ -151,7 +156,12 @@ func (s *segment) total() counts {
 
 // full reports whether the tables are so large that another segment should follow.
 func (s *segment) full() bool {
-	return s.trie.Len() > maxNodes || len(s.frames) > maxFrames || s.bytes > maxStrings
+	return s.tables() > maxTables
+}
+
+// tables returns about how many bytes of memory the tables take.
+func (s *segment) tables() int {
+	return s.trie.Len()*nodeBytes + len(s.frames)*frameBytes + len(s.fns)*fnBytes + len(s.strings)*stringBytes + s.bytes
 }
 
 func (s *segment) size() (n int64) {

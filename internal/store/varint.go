@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 )
 
 // errCut is the error for blocks whose content is not what a Writer writes.
@@ -59,6 +60,16 @@ func (c *cursor) long() uint64 {
 // skip skips n numbers.
 func (c *cursor) skip(n uint64) {
 	i := 0
+	// Eight bytes at a time, as long as more numbers are to be skipped than end in them.
+	for n > 0 && len(c.b)-i >= 8 {
+		const last = 0x8080808080808080
+		ends := uint64(bits.OnesCount64(^binary.LittleEndian.Uint64(c.b[i:]) & last))
+		if ends >= n {
+			break
+		}
+		n -= ends
+		i += 8
+	}
 	for ; n > 0 && i < len(c.b); i++ {
 		if c.b[i] < 0x80 {
 			n--

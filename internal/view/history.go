@@ -14,6 +14,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/store"
+	"github.com/candid-profiler/candid/internal/store/captures"
 	"github.com/candid-profiler/candid/web"
 )
 
@@ -36,10 +37,11 @@ type shown struct {
 }
 
 // portion is a range of time of a service, in ms since 1970, and when the range begins that it is
-// compared with; -1: none.
+// compared with; -1: none. Or it is a capture.
 type portion struct {
 	from, to, against int64
 	service           string
+	capture           string // the name of a capture's file; if it is not "" the rest means nothing
 }
 
 // keptShown is how many parts of a store are kept ready.
@@ -82,7 +84,7 @@ func (h *history) serve(w http.ResponseWriter, req *http.Request, path string) {
 		send(w, "text/javascript; charset=utf-8", []byte(web.StoreJS))
 	case "store.css":
 		send(w, "text/css; charset=utf-8", []byte(web.StoreCSS))
-	case "about", "services", "strip":
+	case "about", "services", "strip", "captures":
 		answer, err := h.about(path, req.URL.Query())
 		if err != nil {
 			code := http.StatusInternalServerError
@@ -151,6 +153,9 @@ func (h *history) about(question string, v url.Values) (any, error) {
 		}
 		return rows, nil
 	}
+	if question == "captures" {
+		return h.captures(from, to, v.Get("service"))
+	}
 	n, err := number(v, "n", 200)
 	if err != nil || n == 0 || n > mostBars {
 		return nil, fmt.Errorf("%w: %d bars", ErrQuery, n)
@@ -162,11 +167,20 @@ func (h *history) about(question string, v url.Values) (any, error) {
 	return map[string]any{"cpu": strip.CPU, "stored": strip.Stored}, nil
 }
 
-// recording answers show/FROM-TO/AGAINST/SERVICE/..., whose rest is what the page of recordings asks.
-// AGAINST is - or when the range begins that it is compared with, and SERVICE is = and its name.
+// recording answers show/FROM-TO/AGAINST/SERVICE/... and capture/FILE/..., whose rest is what the page of
+// recordings asks. AGAINST is - or when the range begins that it is compared with, and SERVICE is = and its name.
 func (h *history) recording(w http.ResponseWriter, req *http.Request, path string) {
 	// The path is taken apart before %2F in a service becomes a slash.
 	words := strings.SplitN(req.URL.EscapedPath(), "/", 7)
+	if len(words) > 4 && words[2] == "capture" {
+		file, err := url.PathUnescape(words[3])
+		if err != nil {
+			http.NotFound(w, req)
+			return
+		}
+		h.show(w, req, portion{capture: file}, strings.Join(words[4:], "/"))
+		return
+	}
 	if len(words) < 7 || words[2] != "show" {
 		http.NotFound(w, req)
 		return
@@ -187,16 +201,25 @@ func (h *history) recording(w http.ResponseWriter, req *http.Request, path strin
 		return
 	}
 	of.service = service[1:]
+	h.show(w, req, of, words[6])
+}
+
+// show answers what the page of recordings asks about a part of the store.
+func (h *history) show(w http.ResponseWriter, req *http.Request, of portion, question string) {
 	s := h.part(of)
 	s.once.Do(func() { s.server, s.err = h.open(of) })
 	if s.err != nil {
 		h.mu.Lock()
 		h.shown = slices.DeleteFunc(h.shown, func(x *shown) bool { return x == s })
 		h.mu.Unlock()
-		http.Error(w, s.err.Error(), http.StatusInternalServerError)
+		code := http.StatusInternalServerError
+		if errors.Is(s.err, captures.ErrNone) {
+			code = http.StatusNotFound
+		}
+		http.Error(w, s.err.Error(), code)
 		return
 	}
-	s.server.route(w, req, words[6])
+	s.server.route(w, req, question)
 }
 
 func (h *history) part(of portion) *shown {
@@ -217,6 +240,9 @@ func (h *history) part(of portion) *shown {
 
 // open makes recordings of a part of the store.
 func (h *history) open(of portion) (*Server, error) {
+	if of.capture != "" {
+		return h.openCapture(of.capture)
+	}
 	read := func(from int64) (*profile.Profile, string, error) {
 		begin, end := time.UnixMilli(from), time.UnixMilli(from+of.to-of.from)
 		p, err := h.read(begin, end, of.service)

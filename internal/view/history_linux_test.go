@@ -1,16 +1,22 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/store"
+	"github.com/candid-profiler/candid/internal/store/captures"
 )
 
 // ofStore returns a server of a store in which two services ran for two minutes, now and a day before,
@@ -40,6 +46,8 @@ func ofStore(t *testing.T) (s *Server, at time.Time) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	capture(t, dir, "shop/ä #1", at.Add(time.Minute))
+	capture(t, dir, "mail", at.Add(-time.Hour))
 	r, err := store.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +55,24 @@ func ofStore(t *testing.T) (s *Server, at time.Time) {
 	s = served(t)
 	s.ServeStore("the store", r)
 	return s, at
+}
+
+// capture puts a capture of a service beside the history, which lasted 5 s.
+func capture(t *testing.T, dir, service string, at time.Time) {
+	t.Helper()
+	file := filepath.Join(dir, captures.Dir, captures.Name(service, at))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := profiletest.Java()
+	p.Meta.Start = at
+	if err := errors.Join(format.Write(f, "jfr.zst", p, format.Options{}), f.Close(), os.Chtimes(file, at, at.Add(5*time.Second))); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The page of a store lists the services, and shows the range that is chosen on the strip in the page
@@ -66,8 +92,8 @@ func TestStorePage(t *testing.T) {
 	}
 	show(StoreAddress("", at, at.Add(2*time.Minute)))
 	ready("/-/%3D/")
-	b.Until("document.querySelectorAll('nav button').length == 3")
-	if got := b.Text("[...document.querySelectorAll('nav button')].map((x) => x.textContent).join('|')"); !strings.Contains(got, "|shop/ä #1") || strings.Index(got, "shop") > strings.Index(got, "mail") {
+	b.Until("document.querySelectorAll('nav:first-child button').length == 3")
+	if got := b.Text("[...document.querySelectorAll('nav:first-child button')].map((x) => x.textContent).join('|')"); !strings.Contains(got, "|shop/ä #1") || strings.Index(got, "shop") > strings.Index(got, "mail") {
 		t.Errorf("services %q", got)
 	}
 	if got := b.Text(inner + ".candid.app?.header?.name ?? ''"); got != "" && !strings.Contains(got, "all services") {
@@ -83,6 +109,20 @@ func TestStorePage(t *testing.T) {
 	if got := b.Text(inner + ".document.body.innerText"); !strings.Contains(got, at.AddDate(0, 0, -1).Format("2006-01-02 15:04:05")) {
 		t.Errorf("nothing is compared: %.300q", got)
 	}
+	// A capture of the service in the range, of which there is one.
+	if got := b.Text("[...document.querySelectorAll('nav + nav button')].map((x) => x.textContent).join('|')"); !strings.HasSuffix(got, "5 s") || strings.Contains(got, "|") {
+		t.Errorf("captures %q", got)
+	}
+	b.Text("document.querySelector('nav + nav button').click(), ''")
+	ready("/capture/")
+	if got := b.Text(inner + ".document.title"); !strings.Contains(got, "java -jar shop.jar") {
+		t.Errorf("the frame's title is %q", got)
+	}
+	if got := b.Text("location.hash"); !strings.Contains(got, "capture=") {
+		t.Errorf("the address %q does not keep the capture", got)
+	}
+	b.Text("[...document.querySelectorAll('nav button')].find((x) => x.textContent.startsWith('All')).click(), ''")
+	ready("/%3D/")
 	// Half of the strip, by the mouse.
 	before := b.Text("location.hash")
 	b.Text(`(() => {
@@ -105,18 +145,23 @@ func TestStoreQuestions(t *testing.T) {
 		"about":         200,
 		"services":      400,
 		"services?from": 400,
-		fmt.Sprintf("services?from=%d&to=%d", from, to):        200,
-		fmt.Sprintf("services?from=%d&to=%d", to, from):        400,
-		fmt.Sprintf("strip?from=%d&to=%d&n=10", from, to):      200,
-		fmt.Sprintf("strip?from=%d&to=%d&n=100000", from, to):  400,
-		fmt.Sprintf("show/%d-%d/-/%%3Dmail/0/tree", from, to):  200,
-		fmt.Sprintf("show/%d-%d/-/mail/0/tree", from, to):      404,
-		fmt.Sprintf("show/%d-%d/-/%%3Dmail/", from, to):        200,
-		fmt.Sprintf("show/%d-%d/-/%%3Dmail/view.js", from, to): 200,
-		fmt.Sprintf("show/%d-%d/-/%%3Dmail", from, to):         404,
-		fmt.Sprintf("show/%d-%d/x/%%3Dmail/", from, to):        404,
-		"show/99999999999999999999-1/-/%3D/":                   404,
-		"recordings":                                           404,
+		fmt.Sprintf("services?from=%d&to=%d", from, to):                                    200,
+		fmt.Sprintf("services?from=%d&to=%d", to, from):                                    400,
+		fmt.Sprintf("captures?from=%d&to=%d", from, to):                                    200,
+		fmt.Sprintf("captures?from=%d&to=%d", to, from):                                    400,
+		"capture/none.jfr.zst/":                                                            404,
+		"capture/" + url.PathEscape(captures.Name("mail", at.Add(-time.Hour))) + "/":       200,
+		"capture/" + url.PathEscape(captures.Name("mail", at.Add(-time.Hour))) + "/0/tree": 200,
+		fmt.Sprintf("strip?from=%d&to=%d&n=10", from, to):                                  200,
+		fmt.Sprintf("strip?from=%d&to=%d&n=100000", from, to):                              400,
+		fmt.Sprintf("show/%d-%d/-/%%3Dmail/0/tree", from, to):                              200,
+		fmt.Sprintf("show/%d-%d/-/mail/0/tree", from, to):                                  404,
+		fmt.Sprintf("show/%d-%d/-/%%3Dmail/", from, to):                                    200,
+		fmt.Sprintf("show/%d-%d/-/%%3Dmail/view.js", from, to):                             200,
+		fmt.Sprintf("show/%d-%d/-/%%3Dmail", from, to):                                     404,
+		fmt.Sprintf("show/%d-%d/x/%%3Dmail/", from, to):                                    404,
+		"show/99999999999999999999-1/-/%3D/":                                               404,
+		"recordings":                                                                       404,
 	} {
 		res, err := http.Get(s.URL() + path)
 		if err != nil {

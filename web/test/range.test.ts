@@ -5,7 +5,7 @@ import { earlier, read, shown, ticks, within, write } from "../src/store/range";
 const stored = { from: 1_000_000_000_000, to: 1_000_604_800_000 };
 
 test("an address is read as it was written", () => {
-  const s = { from: 1_000_000_100_000, to: 1_000_000_200_000, view: { from: 1_000_000_000_000, to: 1_000_000_300_000 }, service: "a/b #1&x=y", all: false, against: "yesterday" as const };
+  const s = { from: 1_000_000_100_000, to: 1_000_000_200_000, view: { from: 1_000_000_000_000, to: 1_000_000_300_000 }, service: "a/b #1&x=y", all: false, against: "yesterday" as const, capture: "20010909T014640.000Z-a%2Fb.jfr.zst" };
   assert.deepEqual(read(write(s, stored), stored), s);
 });
 
@@ -33,7 +33,9 @@ test("a comparison is with the same time by the calendar", () => {
 });
 
 test("a service's name is one part of the address", () => {
-  assert.equal(shown({ from: 1, to: 2, view: stored, service: "a/b #1", all: false, against: "" }), "show/1-2/-/%3Da%2Fb%20%231/");
+  const s = { from: 1, to: 2, view: stored, service: "a/b #1", all: false, against: "" as const, capture: "" };
+  assert.equal(shown(s), "show/1-2/-/%3Da%2Fb%20%231/");
+  assert.equal(shown({ ...s, capture: "t-a%2Fb.jfr.zst" }), "capture/t-a%252Fb.jfr.zst/");
 });
 
 test("marks are at round times", () => {

@@ -45,7 +45,9 @@ type Engine struct {
 	stopped bool // nothing is sampled any more
 	kept    *backlog
 	pace    pace
-	patient atomic.Int64 // how long samples may wait in the ring, ns
+	patient atomic.Int64  // how long samples may wait in the ring, ns
+	between time.Duration // how much lies between two samples on average, at least; 0: not known
+	alarmed atomic.Bool   // the next sample wakes the reader and is walked at once
 
 	prompter capture.Prompter // nil if the Sink does not implement it
 	prompted bool             // it wants what was read now to be walked at once
@@ -126,6 +128,9 @@ func (e *Engine) open(cpus []int, size int) (err error) {
 	if len(e.events.ticks) > 0 {
 		if err = e.openTimers(cpus); err != nil {
 			return err
+		}
+		if e.progs.points == nil && e.progs.offCPU == nil {
+			e.between = e.opts.Period / time.Duration(max(len(cpus), 1))
 		}
 	}
 	if e.progs.points != nil {
@@ -214,7 +219,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		return err
 	}
 	e.running.Store(true)
-	e.patient.Store(int64(e.patience(sink)))
+	e.bePatient(sink)
 	e.pace.looked = perfevent.Now()
 	e.pace.asked = e.pace.looked
 	e.prompter, _ = sink.(capture.Prompter)
@@ -242,7 +247,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		if !any && time.Since(e.batched) >= capture.IdleBatch*9/10 { // a wait may be a little too short
 			e.batchEnd(sink)
 		}
-		e.patient.Store(int64(e.patience(sink)))
+		e.bePatient(sink)
 		e.forget(gone)
 		if e.tellDue() {
 			// Processes that ended earlier are reported first.
@@ -275,6 +280,21 @@ func (e *Engine) patience(sink capture.Sink) time.Duration {
 	}
 	return perfevent.Patience(sink, mostPatience)
 }
+
+// bePatient decides how long samples may wait from now on. If they may wait for less time than lies between two of
+// them, the next one wakes its reader: that is sooner, and costs less than to look for it again and again.
+func (e *Engine) bePatient(sink capture.Sink) {
+	d := e.patience(sink)
+	alarm := d < e.between && e.progs.coll.Variables["eager"].Set(uint32(1)) == nil
+	if alarm {
+		d = pollRarely
+	}
+	e.alarmed.Store(alarm)
+	e.patient.Store(int64(d))
+}
+
+// pollRarely is how often the rings are looked at if the next sample wakes their reader.
+const pollRarely = 100 * time.Millisecond
 
 // firstTell is how long after the start of recording the sleeps that began before it are reported,
 // however many there are.

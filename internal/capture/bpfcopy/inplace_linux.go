@@ -25,6 +25,11 @@ const (
 	// soonFull is the time in which half of the ring would be filled if samples are so large or so
 	// many that the ring must not wait for the walker, not even until it is relieved.
 	soonFull = 100 * time.Millisecond
+	// roomFor is the time that half of the ring must have room for if the walker reads the rings itself however long
+	// it takes and however soon batches are wanted, and calmRelief is when it is relieved then. At a low rate on a
+	// machine where processes begin all the time, a second thread costs more than all of the walking.
+	roomFor    = 2 * time.Second
+	calmRelief = 100 * time.Millisecond
 )
 
 // flow measures how fast stacks arrive.
@@ -32,12 +37,16 @@ type flow struct {
 	since time.Time
 	bytes uint64 // total until since
 	fast  bool
+	calm  bool // it is known that there is room for a while
 }
 
 // look reports whether room bytes would be filled soon; bytes is the total so far.
 func (f *flow) look(now time.Time, bytes, room uint64) (fast bool) {
 	if d := now.Sub(f.since); d >= soonFull {
-		f.fast = !f.since.IsZero() && float64(bytes-f.bytes)*soonFull.Seconds() > float64(room)*d.Seconds()
+		if !f.since.IsZero() {
+			filledIn := func(t time.Duration) bool { return float64(bytes-f.bytes)*t.Seconds() > float64(room)*d.Seconds() }
+			f.fast, f.calm = filledIn(soonFull), !filledIn(roomFor)
+		}
 		f.since, f.bytes = now, bytes
 	}
 	return f.fast
@@ -80,7 +89,7 @@ func (e *Engine) turn(ctx context.Context, sink capture.Sink) (gone []int, any b
 	default:
 	}
 	now := time.Now()
-	if e.fills(now) || now.Sub(e.walked) > swift || e.patience(sink) < unhurried {
+	if e.fills(now) || !e.flow.calm && (now.Sub(e.walked) > swift || e.patience(sink) < unhurried) {
 		e.strain = now
 	}
 	if now.Sub(e.strain) > swiftFor {
@@ -114,8 +123,8 @@ func (e *Engine) turnHere(ctx context.Context, sink capture.Sink) (gone []int, a
 	e.walked = time.Now()
 	any = e.walkHere(sink)
 	now := time.Now()
-	hurry := e.fills(now) || e.patience(sink) < unhurried
-	if hurry || now.Sub(e.walked) > swift {
+	hurry := e.fills(now) || !e.flow.calm && e.patience(sink) < unhurried
+	if hurry || !e.flow.calm && now.Sub(e.walked) > swift {
 		e.strain = now
 	}
 	if hurry && e.reader.Load() == nil {
@@ -132,7 +141,11 @@ func (e *Engine) walkHere(sink capture.Sink) (any bool) {
 	h.mu.Lock()
 	h.busy, h.holds = true, false
 	h.mu.Unlock()
-	h.guard.Reset(reliefAfter)
+	relief := reliefAfter
+	if e.flow.calm {
+		relief = calmRelief
+	}
+	h.guard.Reset(relief)
 	for e.reader.Load() == nil {
 		group := e.kept.take()
 		if len(group) == 0 {
@@ -145,7 +158,7 @@ func (e *Engine) walkHere(sink capture.Sink) (any bool) {
 		}
 	}
 	if b := e.readHere(); b != nil {
-		h.guard.Reset(reliefAfter)
+		h.guard.Reset(relief)
 		for it := h.take(); it != nil; it = h.take() {
 			any = true
 			e.walkItem(b, it, sink)
@@ -159,7 +172,7 @@ func (e *Engine) walkHere(sink capture.Sink) (any bool) {
 	if any {
 		e.tellPace(sink)
 		e.batchEnd(sink)
-		e.patient.Store(int64(e.patience(sink)))
+		e.bePatient(sink)
 	}
 	return any
 }

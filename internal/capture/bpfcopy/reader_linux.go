@@ -197,7 +197,7 @@ func (e *Engine) prompt(b *batch, items []item) {
 		case it.data == nil:
 			e.prompted = e.prompter.Prompt(&b.maps[it.note]) || e.prompted
 		case it.data[0] == kindSample:
-			e.prompted = e.prompted || !e.sampled
+			e.prompted = e.prompted || !e.sampled || e.alarmed.Load()
 			e.sampled = true
 		case it.data[0] == kindNotice:
 			var n capture.ProcessEvent
@@ -243,7 +243,7 @@ func (e *Engine) walkAll(sink capture.Sink) (any bool) {
 		}
 		e.tellPace(sink)
 		e.batchEnd(sink)
-		e.patient.Store(int64(e.patience(sink)))
+		e.bePatient(sink)
 	}
 }
 

@@ -6,6 +6,7 @@ import { earlier, read, shown, ticks, within, write, type Against, type Range, t
 
 interface About extends Range { readonly name: string; readonly damage: readonly string[] }
 interface Service { readonly name: string; readonly cpu: number; readonly samples: number }
+interface Capture extends Range { readonly file: string; readonly service: string; readonly size: number; readonly written: boolean }
 interface Bars { readonly cpu: readonly number[]; readonly stored: readonly boolean[] }
 
 const HOUR = 3_600_000;
@@ -42,7 +43,8 @@ function start(about: About): void {
   let state = read(location.hash, stored);
   let services: readonly Service[] = [];
   let bars: Bars = { cpu: [], stored: [] };
-  let stripFor = "", servicesFor = "", asking = new AbortController();
+  let captures: readonly Capture[] = [];
+  let stripFor = "", servicesFor = "", capturesFor = "", asking = new AbortController();
 
   const note = el("p", { class: "note", role: "alert", hidden: true });
   const say = (text: string): void => {
@@ -62,22 +64,22 @@ function start(about: About): void {
     },
   }, s.label));
   const all = el("button", { type: "button", title: "Choose all that is stored", click: () => choose(stored) }, "All");
-  const zoom = (into: boolean): void => set({ view: into ? { from: state.from, to: state.to } : stored });
+  const zoom = (into: boolean): void => set({ view: into ? { from: state.from, to: state.to } : stored, capture: state.capture });
   const against: HTMLSelectElement = el("select", { "aria-label": "Compare with", change: () => set({ against: against.value as Against }) },
     el("option", { value: "" }, "Compare with …"), el("option", { value: "before" }, "the time before"), el("option", { value: "yesterday" }, "yesterday"), el("option", { value: "last-week" }, "last week"));
   const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": "CPU time over time; drag to choose a range, arrow keys move it" });
   const strip = el("div", { class: "strip" }, canvas);
-  const list = el("nav", { "aria-label": "Services" });
+  const list = el("nav", { "aria-label": "Services" }), taken = el("nav", { "aria-label": "Captures", hidden: true });
   const frame = el("iframe", { title: "The chosen range" });
   document.title = `${about.name} · candid`;
   document.body.replaceChildren(
     el("header", {}, el("h1", { title: about.name }, about.name), ...spans, all,
       el("button", { type: "button", title: "Show only the chosen range on the strip", click: () => zoom(true) }, "Zoom in"),
       el("button", { type: "button", title: "Show all that is stored on the strip", click: () => zoom(false) }, "Zoom out"), against, range),
-    note, strip, el("div", { class: "body" }, list, frame));
+    note, strip, el("div", { class: "body" }, el("div", { class: "side" }, list, taken), frame));
 
   const set = (change: Partial<State>): void => {
-    state = { ...state, ...change };
+    state = { ...state, capture: "", ...change };
     const hash = write(state, stored);
     if (`#${hash}` !== location.hash) history.pushState(null, "", `#${hash}`);
     refresh();
@@ -106,6 +108,15 @@ function start(about: About): void {
       const h = bars.stored[i] ? Math.max(1, (v / top) * (height - foot - 4)) : 1;
       g.fillRect(i * w, height - foot - h, Math.max(w - (w > 4 ? 1 : 0), 1), h);
     });
+    g.fillStyle = color("--ink");
+    for (const c of captures) {
+      const at = x(c.from) * width;
+      g.beginPath();
+      g.moveTo(at - 4, 0);
+      g.lineTo(at + 4, 0);
+      g.lineTo(at, 7);
+      g.fill();
+    }
     g.fillStyle = color("--soft");
     g.font = "11px system-ui, sans-serif";
     const marks = ticks(state.view, width / 90);
@@ -125,10 +136,24 @@ function start(about: About): void {
       const b = el("button", { type: "button", title: label, click: () => set({ service: name }) },
         el("span", {}, label), el("span", { class: "soft" }, cpu ? amount(s.cpu) : String(s.samples)), el("span", {}, `${(100 * share).toFixed(1)}%`));
       b.style.setProperty("--share", `${100 * share}%`);
-      press(b, name === state.service);
+      press(b, name === state.service && !state.capture);
       return b;
     };
     list.replaceChildren(el("h2", {}, "Services by CPU time"), row("", "All services", { name: "", cpu, samples }), ...services.map((s) => row(s.name, s.name || "(no service)", s)));
+  };
+
+  // What is captured after the end of what is stored belongs to the end.
+  const until = (r: Range): number => (r.to >= stored.to - 1000 ? r.to + 24 * HOUR : r.to);
+  const drawCaptures = (): void => {
+    const rows = captures.filter((c) => c.from < until(state) && c.to >= state.from).map((c) => {
+      const when = full.format(c.from), long = Math.max(1, Math.round((c.to - c.from) / 1000));
+      const b = el("button", { type: "button", disabled: c.written, title: `${c.service}, ${when}${c.written ? ": it is being recorded" : `, ${long} s, ${(c.size / 1e6).toFixed(1)} MB`}: captures/${c.file}`, click: () => set({ capture: c.file }) },
+        el("span", {}, state.service ? when : c.service), el("span", { class: "soft" }, state.service ? "" : second.format(c.from)), el("span", {}, c.written ? "…" : `${long} s`));
+      press(b, c.file === state.capture);
+      return b;
+    });
+    taken.hidden = !rows.length;
+    taken.replaceChildren(el("h2", {}, "Captures"), ...rows);
   };
 
   const refresh = (): void => {
@@ -151,6 +176,16 @@ function start(about: About): void {
     if (stripFor !== wanted) {
       get<Bars>(`strip?${wanted}`, signal).then((b) => {
         [bars, stripFor] = [b, wanted];
+        draw();
+      }, failed);
+    }
+    const reach: Range = { from: Math.min(state.from, state.view.from), to: Math.max(until(state), until(state.view)) };
+    const near = new URLSearchParams({ from: String(Math.floor(reach.from)), to: String(Math.ceil(reach.to)), service: state.service }).toString();
+    drawCaptures();
+    if (capturesFor !== near) {
+      get<Capture[]>(`captures?${near}`, signal).then((c) => {
+        [captures, capturesFor] = [c, near];
+        drawCaptures();
         draw();
       }, failed);
     }

@@ -10,6 +10,7 @@ export interface State extends Range {
   readonly all: boolean; // all services are shown, rather than nothing
   readonly view: Range; // what the strip shows
   readonly against: Against;
+  readonly capture: string; // the file of a capture that is shown instead; "": none
 }
 
 const AGAINST: readonly Against[] = ["", "before", "yesterday", "last-week"];
@@ -44,7 +45,7 @@ export function read(hash: string, stored: Range): State {
   let view = { from: number("begin", all.from), to: number("end", all.to) };
   if (!(view.from < view.to)) view = all;
   const against = q.get("against") as Against;
-  return { from, to, view, service: q.get("service") ?? "", all: q.get("service") === null, against: AGAINST.includes(against) ? against : "" };
+  return { from, to, view, service: q.get("service") ?? "", all: q.get("service") === null, against: AGAINST.includes(against) ? against : "", capture: q.get("capture") ?? "" };
 }
 
 export function write(s: State, stored: Range): string {
@@ -57,12 +58,14 @@ export function write(s: State, stored: Range): string {
     q.set("end", String(Math.round(s.view.to)));
   }
   if (s.against) q.set("against", s.against);
+  if (s.capture) q.set("capture", s.capture);
   return q.toString();
 }
 
 // shown is the address of the page of recordings for a state. A service's name is after a =, so that
 // it is never empty.
 export function shown(s: State): string {
+  if (s.capture) return `capture/${encodeURIComponent(s.capture)}/`;
   const from = Math.floor(s.from), to = Math.ceil(s.to);
   return `show/${from}-${to}/${s.against ? Math.floor(earlier(s, s.against)) : "-"}/${encodeURIComponent(`=${s.service}`)}/`;
 }
