@@ -313,7 +313,10 @@ func whyNone(c *record.Costs, o *record.Options, written string) string {
 	default:
 		return e.Name + " did not happen in the targets while they were recorded"
 	}
-	if n := c.Stats.Throttled; n > 0 && c.TargetCPU > 0 {
+	if n := c.Stats.Throttled; n > 0 && c.TargetCPU == 0 {
+		// A target that was killed may have used some, of which nobody knows any more.
+		return fmt.Sprintf("no CPU time of the target is known, and %d periods went by in which it could not be sampled: too many threads want the CPUs", n) + childrenHint(o)
+	} else if n > 0 {
 		return fmt.Sprintf("the target used %v of CPU, but too many threads want the CPUs: %d periods went by in which it could not be sampled", c.TargetCPU.Round(time.Millisecond), n)
 	}
 	return "the target used no CPU while it was recorded" + childrenHint(o)

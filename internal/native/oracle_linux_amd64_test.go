@@ -284,6 +284,9 @@ func TestEveryInstructionWithoutTables(t *testing.T) {
 		{"musl static, stripped", "musl-gcc", []string{"-O2", "-static", "-s"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name == "Os" || c.name == "musl" {
+				fixture.OnlyFull(t, "the other compilations")
+			}
 			s := newSubject(t, buildWith(t, c.compiler, append(c.flags, "-fno-asynchronous-unwind-tables", "-fno-exceptions")...))
 			if err := s.tr.RunToTrap(); err != nil {
 				t.Fatal(err)

@@ -237,14 +237,10 @@ func (s *sampler) look(th *thread) (stood uint64) {
 		return 0
 	}
 	var t taken
-	v := s.stopper.stop(th, s.e.watch.page, &t)
-	if v == elsewhere && th.foundAt(t.addr) {
-		s.e.stops.add(t.stood)
-		stood = t.stood
-		v = s.stopper.stop(th, s.e.watch.page, &t)
-	}
-	s.e.stops.add(t.stood)
-	stood += t.stood
+	v := s.stopper.copyThread(th, s.e.watch.page, &t, func(ns uint64) {
+		s.e.stops.add(ns)
+		stood += ns
+	})
 	if v != copied {
 		if v == elsewhere {
 			s.e.lost.Add(1)

@@ -103,13 +103,7 @@ func (s *Stopper) Copy(pid int, tid uint32) (*Copied, error) {
 	c := &Copied{Suspended: th.suspends[0] > 0}
 	now, told := winsys.ThreadNow(th.handle)
 	var t taken
-	v := s.stopper.stop(th, s.watch.page, &t)
-	if v == elsewhere && th.foundAt(t.addr) {
-		c.Stood = time.Duration(t.stood)
-		v = s.stopper.stop(th, s.watch.page, &t)
-	}
-	c.Stood += time.Duration(t.stood)
-	switch v {
+	switch s.stopper.copyThread(th, s.watch.page, &t, func(ns uint64) { c.Stood += time.Duration(ns) }) {
 	case refused:
 		return nil, fmt.Errorf("copy thread %d of process %d: %w", tid, pid, target.ErrNoProcess)
 	case unread:

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/winsuspend/guard"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/winsys"
 )
@@ -177,6 +178,24 @@ func (th *thread) foundAt(sp uint64) bool {
 	}
 	info, ok := winsys.RegionAt(th.proc.handle, sp)
 	return ok && th.addStack(uint64(info.AllocationBase), uint64(info.BaseAddress)+uint64(info.RegionSize))
+}
+
+// copyAttempts is how often a thread is stopped at most for one sample.
+const copyAttempts = 3
+
+// copyThread stops a thread for a copy of its stack. It stops the thread again if it was on a stack
+// that was not known and is found, and if its stack could not be read: Wine's server, which reads
+// it, now and then fails to on a busy machine. Registers and stack are those of the last stop. took
+// is called with how long each stop took, in ns.
+func (s *stopper) copyThread(th *thread, page *guard.Page, out *taken, took func(ns uint64)) verdict {
+	for left := copyAttempts - 1; ; left-- {
+		v := s.stop(th, page, out)
+		took(out.stood)
+		again := v == elsewhere && th.foundAt(out.addr) || v == copied && len(out.stack) == 0
+		if !again || left == 0 {
+			return v
+		}
+	}
 }
 
 // snapshot makes a sample of what was copied.
