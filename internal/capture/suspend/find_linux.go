@@ -177,7 +177,7 @@ func (s *search) look(th *thread) bool {
 		unsure = !w.prompt(s.direct)
 	}
 	w.pick = pick{
-		th: th, tid: th.tid, account: a, late: late, at: s.woke, stack: th.stack, first: th.proc.firstStack(),
+		th: th, tid: th.tid, account: a, late: late, at: th.looked.at, stack: th.stack, first: th.proc.firstStack(),
 		asleep: asleep, unsure: unsure,
 	}
 	if th.newborn {

@@ -73,7 +73,7 @@ type pick struct {
 	tid     int
 	account account
 	late    uint64 // ns that it had waited for a CPU
-	at      int64  // ns, since when it has not run
+	at      int64  // ns, when account and late had just been read
 	first   uint64 // end of the stack that exec made
 	stack   stackSpan
 	backlog uint64 // ns of other threads that the sample stands for too
@@ -318,7 +318,8 @@ func (w *worker) stood(p *pick) {
 		return
 	}
 	// Since p.at it has run, waited for a CPU or been stopped: the remainder is the time that it
-	// was stopped.
+	// was stopped. p.at is later than the account, never earlier: what the thread ran while candid
+	// waited for a CPU between the two must not count as a stop too.
 	ns := clock() - p.at - int64(a.run-p.account.run) - int64(late-p.late)
 	if ns <= 0 {
 		return
