@@ -73,9 +73,13 @@ func common() layout {
 }
 
 // layoutOf returns the layout of a major version, without what it publishes itself. The values in
-// it were found in the releases named in common.
+// it were found in the releases named in common. Windows' runtimes before 10 have other offsets that
+// they do not publish.
 func layoutOf(major int, windows bool) (layout, error) {
 	l := common()
+	if windows && major < 10 {
+		return l, fmt.Errorf("CoreCLR %d is not known on Windows, 10 is: %w", major, ErrVersion)
+	}
 	switch major {
 	case 8:
 		l.ready.info, l.ready.methods = 0x480, 432
