@@ -211,6 +211,7 @@ func (c *client) send(ctx context.Context, body []byte, sending func()) outcome 
 	// RoundTrip follows no redirects: they would lead profiles and tokens elsewhere.
 	reply, err := c.transport.RoundTrip(r)
 	if err != nil {
+		err = written.cause(err)
 		if written.complete() && !refusedByTLS(err) {
 			return outcome{verdict: ambiguous, reason: reasonOf(err, "no-reply"), err: fmt.Errorf("everything was sent, but there was no reply: %w", c.explain(err))}
 		}

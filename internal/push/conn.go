@@ -40,6 +40,7 @@ func (c *watchedConn) Write(b []byte) (int, error) {
 
 // delivery finds out whether a server may have all of a request.
 type delivery struct {
+	tls *tls.Conn // of HTTP/1
 	// passed: net/http wrote all of it; with HTTP/1 the last 4 KB may still be in its buffer.
 	passed atomic.Bool
 	conn   *watchedConn // of HTTP/1, which has one request at a time; nil: of HTTP/2
@@ -49,14 +50,14 @@ type delivery struct {
 // begin begins with a connection, of which h2 says whether it is HTTP/2 even without TLS.
 func (d *delivery) begin(c net.Conn, h2 bool) {
 	d.passed.Store(false)
-	if d.conn = nil; h2 {
+	if d.conn, d.tls = nil, nil; h2 {
 		return
 	}
 	if t, ok := c.(*tls.Conn); ok {
 		if t.ConnectionState().NegotiatedProtocol == "h2" {
 			return
 		}
-		c = t.NetConn()
+		c, d.tls = t.NetConn(), t
 	}
 	if w, ok := c.(*watchedConn); ok {
 		d.conn, d.before = w, w.written.Load()
@@ -67,6 +68,20 @@ func (d *delivery) begin(c net.Conn, h2 bool) {
 // failed, so that nothing is written any more.
 func (d *delivery) complete() bool {
 	return d.passed.Load() && (d.conn == nil || !d.conn.failed.Load() && d.conn.written.Load() > d.before)
+}
+
+// cause returns why a request failed with err. If the server ends the connection by an alert of TLS
+// while the request is still being written, net/http may only say that the connection is closed; the
+// connection remembers the alert.
+func (d *delivery) cause(err error) error {
+	if d.tls == nil || !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	// It is closed, so this does not wait.
+	if _, alert := d.tls.Read(make([]byte, 1)); refusedByTLS(alert) {
+		return alert
+	}
+	return err
 }
 
 // refusedByTLS reports whether the server ended the connection by an alert of TLS. With TLS 1.3 that
