@@ -19,6 +19,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/chromium"
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/memlimit"
 )
 
 // The tests of this package run the real binary, as people do.
@@ -40,6 +41,9 @@ func TestMain(m *testing.M) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
+	// Tests that run beside each other read files in this process. Limits for files are tested in
+	// candid's own.
+	memlimit.OnlyMax()
 	syscall.Umask(0o022) // other users run what is built here
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "candid-test-*")
