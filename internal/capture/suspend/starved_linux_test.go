@@ -146,8 +146,9 @@ func starve(pid int, wall bool) error {
 	}
 	if e.scanner != nil {
 		e.scanner.each(func(sl *sleeper) {
-			if th := s.Threads[uint32(sl.th.tid)]; th != nil && !sl.gone {
-				th.Lived = time.Duration(e.scanner.end - sl.began)
+			if th := s.Threads[uint32(sl.th.tid)]; th != nil && !sl.gone && sl.th.final.at != 0 {
+				// candid may lose its CPU between the last account and the end of the scan.
+				th.Lived = time.Duration(sl.th.final.at - sl.began)
 			}
 		})
 	}
