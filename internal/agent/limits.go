@@ -195,21 +195,27 @@ func (l *limiter) tooMuchMemory(now time.Time, resident uint64, limit int64) {
 // set changes the rate. A recording whose engine cannot do that stays as it is.
 func (l *limiter) set(now time.Time, times int, why string) {
 	l.changed = now
-	before, _ := l.rate()
+	before, whyBefore := l.rate()
 	if times == before {
 		return
 	}
+	l.is(times, why) // before the log says it: who reads the log and asks for the status sees the same
 	if err := l.act.throttle(times, why); err != nil {
+		l.is(before, whyBefore)
 		if errors.Is(err, capture.ErrUnsupported) && times > before {
 			l.a.o.Log(fmt.Sprintf("%s; %v", why, err))
 		}
 		return
 	}
 	l.used = nil
+}
+
+// is sets what rate returns.
+func (l *limiter) is(times int, why string) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.times, l.why = times, why
 	if times == 1 {
 		l.why = ""
 	}
-	l.mu.Unlock()
 }

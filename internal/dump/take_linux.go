@@ -206,6 +206,7 @@ const tries = 4
 // asleep reads a sleeping thread from outside. It returns false if the thread runs, or has run on
 // every attempt while it was read.
 func (p *process) asleep(t *Thread) bool {
+	t.Error = "" // of a try before
 	var before, after [512]byte
 	account := p.files.open(t.TID, "schedstat")
 	defer p.files.shut(account)
@@ -346,6 +347,9 @@ func (p *process) running(out *Process, left []int, until time.Time) {
 				t.State, t.Error = "ended", "it has ended meanwhile"
 			case errors.Is(err, suspend.ErrRefused), errors.Is(err, suspend.ErrStuck):
 				t.Error = err.Error()
+			case errors.Is(err, suspend.ErrAsleep):
+				t.Error = "it slept whenever it was to be stopped, and ran whenever it was read"
+				again = append(again, at)
 			default:
 				if err != nil {
 					t.Error = err.Error()

@@ -35,7 +35,7 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 		if !ran {
 			sl.same, sl.due = now, sl.slept(now, a, late)-sl.gave
 			sl.looked, sl.seenLate = now, late
-			if (now-sl.told >= sl.tell || l.end != 0) && !l.wantsCPU(sl) {
+			if (now-sl.told >= sl.tell || l.end != 0) && !l.wantsCPU(sl) && l.stillSleeps(sl, a) {
 				l.again(sl, now, late)
 				sl.tell = min(2*sl.tell, l.tellEvery)
 			}
@@ -70,6 +70,16 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 func (l *sleepScanner) wantsCPU(sl *sleeper) bool {
 	s, ok := parseStatus(l.read(sl, &sl.statFD, "stat"))
 	return ok && s.state == 'R'
+}
+
+// stillSleeps reports whether a thread has not run since its account was read. At the end, the account is that of the
+// end.
+func (l *sleepScanner) stillSleeps(sl *sleeper, a account) bool {
+	if l.end != 0 {
+		return true
+	}
+	again, ok := l.reader.account(sl.th.schedFD)
+	return ok && again == a
 }
 
 // mayCopy reports whether the stack of a thread may be copied again now; until then its time is

@@ -152,14 +152,13 @@ func (e *Engine) repeat(sink capture.Sink, s *sample) {
 	if ok {
 		taken, want = r.Again(out)
 	}
-	if !taken {
-		e.refused = true
-		s.sleeper.back.Add(int64(s.weight))
-	}
 	if want {
 		s.sleeper.wanted.Store(true)
 	}
 	if !taken {
+		e.refused = true
+		s.sleeper.back.Add(int64(s.weight))
+		s.th.giveWaited(s.ready)
 		return
 	}
 	e.samples.Add(1)
@@ -167,6 +166,8 @@ func (e *Engine) repeat(sink capture.Sink, s *sample) {
 		out.State, out.Weight = capture.Runnable, s.ready
 		if taken, _ = r.Again(out); taken {
 			e.samples.Add(1)
+		} else {
+			s.th.giveWaited(s.ready)
 		}
 	}
 }

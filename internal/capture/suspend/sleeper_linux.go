@@ -97,3 +97,6 @@ func (th *thread) takeWaited(late, least uint64) uint64 {
 		}
 	}
 }
+
+// giveWaited takes back what takeWaited returned: no sample accounts for it after all.
+func (th *thread) giveWaited(ns uint64) { th.waited.Add(-ns) }
