@@ -28,13 +28,18 @@ type Options struct {
 	TellMost int
 	// Reads is when reads of a target's memory that do not return are given up; nil: after a while.
 	Reads *vmread.Ends
-	// Ready, if it is set, is called once by Run, as soon as everything that the targets do is
-	// sampled: a target that waits for it can be released. If it fails, Run does.
-	Ready func() error
+	// Sampling and Ready, if they are set, are called once by Run, in this order, as soon as everything
+	// that the targets do is sampled. A target that waits for Ready is released by it; if it fails, Run
+	// does.
+	Sampling func()
+	Ready    func() error
 }
 
-// Begun calls Ready.
+// Begun calls Sampling and Ready.
 func (o Options) Begun() error {
+	if o.Sampling != nil {
+		o.Sampling()
+	}
 	if o.Ready == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/clrdebug"
@@ -108,15 +109,16 @@ func (vm *VM) pdbOf(m *module) *portablepdb.PDB {
 	}
 	base := path.Base(name)
 	var places []string
-	if m.path == "" && vm.files.At != nil {
+	// A program in Wine knows paths of Windows, under which candid finds nothing outside.
+	if !filepath.IsAbs(m.path) && vm.files.At != nil {
 		m.path = vm.files.At(img.base)
 	}
-	for _, dir := range []string{path.Dir(m.path), vm.files.Dir} {
-		if path.IsAbs(dir) {
+	for _, dir := range []string{path.Dir(filepath.ToSlash(m.path)), vm.files.Dir} {
+		if filepath.IsAbs(dir) {
 			places = append(places, path.Join(dir, base))
 		}
 	}
-	if path.IsAbs(name) {
+	if filepath.IsAbs(name) {
 		places = append(places, name)
 	}
 	for _, p := range places {

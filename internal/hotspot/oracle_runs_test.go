@@ -2,8 +2,12 @@ package hotspot
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
+	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // oracleRun is a configuration of the VM and the thread that is stepped in it.
@@ -85,4 +89,18 @@ func oracleRuns(jdk int) []oracleRun {
 	add(true, "mixed", "-XX:-UseOptoBiasInlining -XX:+UseBiasedLocking -XX:BiasedLockingStartupDelay=0", 8, 11)
 	add(true, "mixed", "-XX:-DoEscapeAnalysis", 8, 17, 25)
 	return runs
+}
+
+// renamedIntrinsics returns the flags of a configuration with the name that its JDK gives to the intrinsic of
+// Reference.get: since 26, and in updates of earlier ones (21.0.13), it is that of get0.
+func renamedIntrinsics(t *testing.T, r oracleRun) string {
+	const name = "_Reference_get,"
+	if !strings.Contains(r.flags, name) {
+		return r.flags
+	}
+	err := exec.Command(fixture.JDKTool(t, r.jdk, "java"), "-XX:+UnlockDiagnosticVMOptions", "-XX:DisableIntrinsic=_Reference_get", "-version").Run()
+	if err == nil {
+		return r.flags
+	}
+	return strings.Replace(r.flags, name, "_Reference_get0,", 1) + " -XX:CompileCommand=exclude,java.lang.ref.Reference::get0"
 }

@@ -206,7 +206,7 @@ func runOracle(t *testing.T, r oracleRun, classes string) int {
 		args = append(args, fmt.Sprintf("-XX:CompileCommand=dontinline,Steps.f%d", i))
 	}
 	args = append(args, "-XX:CompileCommand=quiet")
-	args = append(args, strings.Fields(r.flags)...)
+	args = append(args, strings.Fields(renamedIntrinsics(t, r))...)
 	cmd := startStepped(t, r.jdk, append(args, "Steps", r.mode)...)
 	p, err := target.Open(cmd.Process.Pid)
 	if err != nil {

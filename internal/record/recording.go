@@ -74,6 +74,10 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
 	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep, Reads: &s.reads}
 	opts.Tell = tellEvery
+	if len(o.Command) == 0 {
+		// People and scripts take this line for the beginning.
+		opts.Sampling = func() { o.Log(r.engine.Describe()) }
+	}
 	if o.Live == nil {
 		opts.TellMost = tellMost
 	}
@@ -112,7 +116,9 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 	if moved {
 		o.Log(why)
 	}
-	o.Log(engine.Describe())
+	if r.child != nil {
+		o.Log(engine.Describe()) // nothing runs unsampled, and what follows is held back while the program runs
+	}
 	if o.Attached != nil {
 		o.Attached()
 	}

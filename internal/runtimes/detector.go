@@ -133,7 +133,7 @@ func (d *Detector) facts(p *target.Process, m target.Module) *fileFacts {
 func (f *fileFacts) learn(r io.ReaderAt, name string) {
 	file, err := elf.NewFile(r)
 	if err != nil {
-		f.learnPE(r)
+		f.learnPE(r, name)
 		return
 	}
 	table := newSymbolTable(file)
@@ -194,13 +194,13 @@ func (d *Detector) inWine(p *target.Process, best Detected) Detected {
 		if !ok {
 			f = &fileFacts{}
 			if file, err := p.OpenFile(m); err == nil {
-				f.learnPE(file)
+				f.learnPE(file, m.Path)
 				file.Close()
 			}
 			d.files[id] = f
 		}
 		if f.kind != Unknown && f.kind < best.Kind {
-			best = Detected{Kind: f.kind, Path: m.Path}
+			best = Detected{Kind: f.kind, Path: m.Path, Version: f.version}
 			if f.kind == Hotspot {
 				best.Version = hotspotVersion(p, target.Module{Path: m.Path, Deleted: m.Deleted, Mappings: []target.Mapping{m}}, f)
 			}
@@ -209,8 +209,8 @@ func (d *Detector) inWine(p *target.Process, best Detected) Detected {
 	return best
 }
 
-// learnPE examines an image of Windows, in a process in Wine.
-func (f *fileFacts) learnPE(r io.ReaderAt) {
+// learnPE examines an image of Windows with this name.
+func (f *fileFacts) learnPE(r io.ReaderAt, name string) {
 	image, err := pe.Open(r)
 	if err != nil {
 		return
@@ -225,6 +225,9 @@ func (f *fileFacts) learnPE(r io.ReaderAt) {
 				f.kind = s.kind
 			}
 		}
+	}
+	if f.kind == CoreCLR {
+		f.version = WindowsCoreCLRVersion(image, exports, name)
 	}
 }
 

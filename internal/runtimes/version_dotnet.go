@@ -47,9 +47,16 @@ func CoreCLRRelease(major, minor, build uint32) string {
 // maxResources bounds the resources of an image that are searched, in bytes.
 const maxResources = 1 << 20
 
-// WindowsCoreCLRVersion is CoreCLRVersion for an image of Windows: the version is in its resources
-// (Microsoft, "VS_FIXEDFILEINFO").
-func WindowsCoreCLRVersion(image *pe.Image, name string) string {
+// WindowsCoreCLRVersion is CoreCLRVersion for an image of Windows: the version is in what a single-file
+// program exports for debuggers, or in the resources (Microsoft, "VS_FIXEDFILEINFO").
+func WindowsCoreCLRVersion(image *pe.Image, exports []pe.Export, name string) string {
+	for _, e := range exports {
+		if e.Name == "DotNetRuntimeInfo" {
+			if v := publishedVersion(image, e.RVA); v != "" {
+				return v
+			}
+		}
+	}
 	for i := range image.Sections {
 		s := &image.Sections[i]
 		if s.Name != ".rsrc" {
@@ -71,6 +78,23 @@ func WindowsCoreCLRVersion(image *pe.Image, name string) string {
 		break
 	}
 	return versionInPath(name)
+}
+
+// publishedVersion reads the version in what a single-file program publishes for debuggers
+// (src/coreclr/debug/runtimeinfo/runtimeinfo.h: RuntimeInfo), which has one since its form 2; "" if it has
+// none.
+func publishedVersion(image *pe.Image, rva uint32) string {
+	const (
+		form    = 20 // after the signature of 18 bytes
+		version = form + 4 + 3*24
+		end     = version + 4*4
+	)
+	var b [end]byte
+	le := binary.LittleEndian
+	if !image.ReadRVA(b[:], rva) || string(b[:18]) != "DotNetRuntimeInfo\x00" || le.Uint32(b[form:]) < 2 {
+		return ""
+	}
+	return CoreCLRRelease(le.Uint32(b[version:]), le.Uint32(b[version+4:]), le.Uint32(b[version+8:]))
 }
 
 // constantBehind returns the text that follows mark in a file's data, at most maxVersion bytes; ""

@@ -36,7 +36,12 @@ func TestReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, bin)
 			opts := options(1000, p.PID())
-			asked := 0
+			asked, told := 0, 0
+			opts.Sampling = func() {
+				if told++; asked != 0 {
+					t.Error("Sampling was called after Ready")
+				}
+			}
 			var until uint64
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
@@ -67,11 +72,44 @@ func TestReady(t *testing.T) {
 				}
 			}
 			t.Logf("%d samples, %d of them before Ready returned", r.samples, during)
-			if asked != 1 {
-				t.Errorf("Ready was called %d times", asked)
+			if asked != 1 || told != 1 {
+				t.Errorf("Ready was called %d times, Sampling %d times", asked, told)
 			}
 			if during == 0 {
 				tooLittle("%d samples of %d were taken before Ready returned", during, r.samples)
+			}
+		})
+	}
+}
+
+// What a program does from Sampling on is sampled.
+func TestSampling(t *testing.T) {
+	bin := fixture.C(t, waiterSource)
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, bin)
+			opts := options(1000, p.PID())
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			told := 0
+			opts.Sampling = func() {
+				told++
+				_, _ = p.Write([]byte("\n"))
+				if line := p.Line(); line != "worked" {
+					t.Errorf("the program says %q", line)
+				}
+				cancel()
+			}
+			r := newRecorder()
+			tooLittle := fixture.Watch(t)
+			if err := open(t, opts, name).Run(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+			if told != 1 {
+				t.Errorf("Sampling was called %d times", told)
+			}
+			if r.samples < 50 {
+				tooLittle("%d samples of 200 ms", r.samples)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func (e *Engine) pace(ticker *time.Ticker) {
 // executed another program when Ready returns, and samples from now on belong to that program.
 func (e *Engine) letGo() error {
 	if e.opts.Ready == nil {
-		return nil
+		return e.opts.Begun()
 	}
 	defer e.waiting.Store(false)
 	before := clock()

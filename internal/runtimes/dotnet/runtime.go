@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/coreclr"
@@ -162,7 +163,7 @@ func filesOf(t *target.Process, exe string) coreclr.Files {
 			}
 			return ""
 		},
-		Dir: path.Dir(exe),
+		Dir: path.Dir(filepath.ToSlash(exe)),
 	}
 }
 

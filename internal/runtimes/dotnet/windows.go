@@ -1,7 +1,6 @@
 package dotnet
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -97,8 +96,6 @@ func readWindows(mem pe.Memory, base uint64, path string) *facts {
 			k.windows.dacTable = e.RVA
 		case "DotNetRuntimeContractDescriptor":
 			k.windows.descriptor = e.RVA
-		case "DotNetRuntimeInfo":
-			k.version = publishedVersion(mem, base+uint64(e.RVA))
 		case "coreclr_execute_assembly":
 			is = true
 		}
@@ -106,26 +103,8 @@ func readWindows(mem pe.Memory, base uint64, path string) *facts {
 	if k.windows.dacTable == 0 && !is {
 		return nil
 	}
-	if k.version == "" {
-		k.version = runtimes.WindowsCoreCLRVersion(image, path)
-	}
+	k.version = runtimes.WindowsCoreCLRVersion(image, exports, path)
 	return k
-}
-
-// publishedVersion reads the version that a single-file program publishes for debuggers
-// (src/coreclr/debug/runtimeinfo/runtimeinfo.h: RuntimeInfo), since its form 2; "" if it has none.
-func publishedVersion(mem pe.Memory, at uint64) string {
-	const (
-		form    = 20 // after the signature of 18 bytes
-		version = form + 4 + 3*24
-		end     = version + 4*4
-	)
-	var b [end]byte
-	le := binary.LittleEndian
-	if !mem.Bytes(at, b[:]) || string(b[:18]) != "DotNetRuntimeInfo\x00" || le.Uint32(b[form:]) < 2 {
-		return ""
-	}
-	return runtimes.CoreCLRRelease(le.Uint32(b[version:]), le.Uint32(b[version+4:]), le.Uint32(b[version+8:]))
 }
 
 // threadIDs translates the thread ids of Windows into those of the system that Wine runs on.
