@@ -87,7 +87,13 @@ func (m Mapping) FileBacked() bool {
 			return false
 		}
 	}
-	return true
+	return !m.pageFile()
+}
+
+// pageFile reports whether the mapping is memory that Windows would back by its page file: Wine's server makes
+// a file for it, and removes its name at once (create_temp_file in server/mapping.c).
+func (m Mapping) pageFile() bool {
+	return m.Deleted && m.Perm&PermShared != 0 && strings.HasPrefix(BaseName(m.Path), "tmpmap-")
 }
 
 // Contains reports whether addr lies in the mapping.

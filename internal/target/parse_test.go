@@ -73,6 +73,13 @@ func TestFileBacked(t *testing.T) {
 			t.Errorf("%q: FileBacked %v, Anonymous %v", c.path, m.FileBacked(), m.Anonymous())
 		}
 	}
+	wine := Mapping{Path: "/tmp/wine-Iq6EfM/server-fe00-9c2047/tmpmap-8705dbad", Inode: 7, Perm: PermRead | PermExec | PermShared, Deleted: true}
+	if wine.FileBacked() {
+		t.Error("memory of Windows' page file is taken for a file")
+	}
+	if wine.Deleted = false; !wine.FileBacked() {
+		t.Error("a file that has its name is not taken for one")
+	}
 }
 
 // statLine returns a real line with another command.
