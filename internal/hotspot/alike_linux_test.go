@@ -3,6 +3,7 @@ package hotspot
 import (
 	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/candid-profiler/candid/internal/fixture"
 )
@@ -23,15 +24,15 @@ func TestAlike(t *testing.T) {
 		return vm
 	}
 	a, b := open(known.Open(first)), open(known.Open(second))
-	if a.t.published != b.t.published || a.flags != b.flags || a.code.standing != b.code.standing {
+	if a.Published != b.Published || a.code.standing != b.code.standing {
 		t.Error("two VMs of the same library have tables of their own")
 	}
 	alone := openVM(t, second)
-	if alone.t.published == b.t.published {
+	if alone.Published == b.Published {
 		t.Error("tables are shared by VMs that have no Finder in common")
 	}
-	if got, want := b.t.field("Abstract_VM_Version::_s_vm_release"), alone.t.field("Abstract_VM_Version::_s_vm_release"); got != want || got.addr == 0 {
-		t.Errorf("a variable lies at %#x, alone at %#x", got.addr, want.addr)
+	if got, want := b.Field("Abstract_VM_Version::_s_vm_release"), alone.Field("Abstract_VM_Version::_s_vm_release"); got != want || got.Addr == 0 {
+		t.Errorf("a variable lies at %#x, alone at %#x", got.Addr, want.Addr)
 	}
 	for _, flag := range []string{"UseG1GC", "MaxHeapSize", "UseCompressedOops"} {
 		got, ok := b.Flag(flag)
@@ -41,7 +42,7 @@ func TestAlike(t *testing.T) {
 	}
 	if len(majors) > 1 {
 		other := open(known.Open(parkedProgram(t, majors[0])))
-		if other.t.published == a.t.published || other.flags == a.flags {
+		if other.Published == a.Published {
 			t.Error("VMs of different libraries share tables")
 		}
 	}
@@ -66,10 +67,10 @@ func TestAlike(t *testing.T) {
 	}
 	runtime.KeepAlive(vms)
 	clear(vms)
-	held()
-	for _, w := range known.alike.tables {
-		if w.Value() != nil {
-			t.Error("tables are kept of which there is no VM any more")
-		}
+	shared := weak.Make(a.Published)
+	a, b = nil, nil
+	if held(); shared.Value() != nil {
+		t.Error("tables are kept of which there is no VM any more")
 	}
+	runtime.KeepAlive(known)
 }

@@ -2,6 +2,8 @@ package hotspot
 
 import (
 	"slices"
+
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 )
 
 // read finds and decodes the blob at pc.
@@ -13,18 +15,18 @@ func (vm *VM) read(h *codeHeap, pc uint64) (b *blob) {
 	}
 	// The heap may have grown: pc, or the end of its blob, may lie in the new part.
 	if vm.grown(h); pc < h.high {
-		vm.peek.younger(func() bool { b = vm.readBlob(h, pc); return b != nil })
+		vm.Mem.Younger(func() bool { b = vm.readBlob(h, pc); return b != nil })
 	}
 	return b
 }
 
 // grown reads how far the heap is committed, once a batch.
 func (vm *VM) grown(h *codeHeap) {
-	if h.boundsInBatch == vm.batch && vm.batch != 0 {
+	if h.boundsInBatch == vm.Batch && vm.Batch != 0 {
 		return
 	}
-	h.boundsInBatch = vm.batch
-	high, ok := vm.peek.member(h.addr+vm.t.field("CodeHeap::_memory").offset, vm.t.field("VirtualSpace::_high"))
+	h.boundsInBatch = vm.Batch
+	high, ok := vm.Mem.Member(h.addr+vm.Field("CodeHeap::_memory").Offset, vm.Field("VirtualSpace::_high"))
 	if ok && high >= h.low && high <= h.reserved {
 		h.high = high
 	}
@@ -33,7 +35,7 @@ func (vm *VM) grown(h *codeHeap) {
 func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	c, l := &vm.code, &vm.code.layout
 	if c.live >= maxBlobs {
-		vm.note("the code cache holds more pieces of code than can be kept")
+		vm.Note("the code cache holds more pieces of code than can be kept")
 		return nil
 	}
 	block, ok := vm.blockOf(h, (pc-h.low)>>h.shift)
@@ -46,10 +48,10 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	}
 	n := min(uint64(len(c.header)), h.high-start+l.blockHeader)
 	header := c.header[:n]
-	if !vm.peek.read(header, start-l.blockHeader) {
+	if !vm.Mem.Read(header, start-l.blockHeader) {
 		return nil
 	}
-	read := vm.peek.reads
+	read := vm.Mem.Reads
 	b, ok := l.decode(header, start, h.high, h.shift)
 	if !ok || pc >= b.end {
 		return nil
@@ -58,7 +60,7 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	b.name = vm.blobName(b.cookie.name)
 	b.kind = l.kindOf(b, header)
 	b.id = uint32(len(c.blobs))
-	b.batch, b.used, b.born, b.seen = vm.batch, vm.batch, vm.batch, read
+	b.batch, b.used, b.born, b.seen = vm.Batch, vm.Batch, vm.Batch, read
 	if vm.Clock != nil {
 		b.bornAt = vm.Clock()
 	}
@@ -88,7 +90,7 @@ func (vm *VM) blobName(addr uint64) string {
 	if name, ok := c.names[addr]; ok {
 		return name
 	}
-	name, _ := vm.peek.cstring(addr, maxTableString)
+	name, _ := vm.Mem.CString(addr, vmstructs.MaxString)
 	if _, ok := kindNames[name]; ok && len(c.names) < len(kindNames) {
 		c.names[addr] = name
 	}
@@ -104,7 +106,7 @@ func (vm *VM) blockOf(h *codeHeap, seg uint64) (uint64, bool) {
 	for range maxHops {
 		if seg < first {
 			first = seg - min(seg, uint64(len(window)-1))
-			if !vm.peek.near(window[:seg-first+1], h.segmap+first) {
+			if !vm.Mem.Near(window[:seg-first+1], h.segmap+first) {
 				return 0, false
 			}
 		}
@@ -140,7 +142,7 @@ func (vm *VM) codeOf(b *blob) []byte {
 		c.copied = 0
 	}
 	code := make([]byte, n)
-	if !vm.peek.read(code, b.codeBegin) {
+	if !vm.Mem.Read(code, b.codeBegin) {
 		return nil
 	}
 	b.code = code
@@ -163,12 +165,12 @@ func (vm *VM) beginCode() {
 	}
 	c.dead, c.scans = c.dead[:0], 0
 	if vm.continuationReturnPC == 0 {
-		vm.continuationReturnPC, _ = vm.peek.static(vm.t.field("ContinuationEntry::_return_pc"))
+		vm.continuationReturnPC, _ = vm.Mem.Static(vm.Field("ContinuationEntry::_return_pc"))
 	}
 
 	kept := c.recent[:0]
 	for _, b := range c.recent {
-		if !b.dead && vm.batch-b.used <= aheadBatches {
+		if !b.dead && vm.Batch-b.used <= aheadBatches {
 			kept = append(kept, b)
 		}
 	}

@@ -56,10 +56,10 @@ func TestUnloading(t *testing.T) {
 						return
 					}
 					compared++
-					if e := old.standsAt(n); e != nil && n.nm != nil && e.compileID == n.nm.compileID && e.since < old.batch {
+					if e := old.standsAt(n); e != nil && n.nm != nil && e.compileID == n.nm.compileID && e.since < old.Batch {
 						standing++
 						if c, ok := last[n.start]; !ok || c.compileID != n.cookie.compileID {
-							t.Errorf("compilation %d is said to stand at %#x since batch %d of %d, it was not there in the last", n.nm.compileID, n.start, e.since, old.batch)
+							t.Errorf("compilation %d is said to stand at %#x since batch %d of %d, it was not there in the last", n.nm.compileID, n.start, e.since, old.Batch)
 						}
 					}
 					if c, ok := last[n.start]; ok && c != n.cookie {
@@ -153,11 +153,11 @@ func TestUnloading(t *testing.T) {
 func freeBlocks(vm *VM, h *codeHeap) (out []freeSpan) {
 	l := &vm.code.layout
 	for at := h.low; at < h.freed.states[0].top; {
-		n, ok := vm.peek.member(at, l.length)
+		n, ok := vm.Mem.Member(at, l.length)
 		if !ok || n == 0 {
 			break
 		}
-		if used, _ := vm.peek.member(at, l.used); used == 0 {
+		if used, _ := vm.Mem.Member(at, l.used); used == 0 {
 			out = append(out, freeSpan{start: at, end: at + n<<h.shift})
 		}
 		at += n << h.shift

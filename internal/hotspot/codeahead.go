@@ -13,16 +13,16 @@ const maxAheadFrames = 64
 // code. A wrong prediction costs only time.
 func (vm *VM) lookAheadInCode(c *walk.Cursor, pc uint64) {
 	b := vm.known(pc)
-	if b == nil || b.batch == vm.batch {
+	if b == nil || b.batch == vm.Batch {
 		return
 	}
 	sp := c.Regs.SP()
 	if c.Unextended != 0 {
 		sp = c.Unextended
 	}
-	stale, call := vm.code.ahead[:0], vm.peek.reads+1
+	stale, call := vm.code.ahead[:0], vm.Mem.Reads+1
 	for i := range maxAheadFrames {
-		if b.batch != vm.batch && b.ahead != call { // recursion comes to the same code again
+		if b.batch != vm.Batch && b.ahead != call { // recursion comes to the same code again
 			b.ahead = call
 			stale = append(stale, b)
 		}
@@ -91,16 +91,16 @@ func (vm *VM) checkBlobs(bs []*blob, more []target.Read) {
 		c.reqs = append(c.reqs, target.Read{Addr: b.start - l.blockHeader, Buf: c.bufs[:cap(c.bufs)][i*l.cookieLen:][:n]})
 	}
 	c.reqs = append(c.reqs, more...)
-	some := vm.peek.readV(c.reqs) > 0
+	some := vm.Mem.ReadV(c.reqs) > 0
 	copy(more, c.reqs[len(bs):])
-	read := vm.peek.reads
+	read := vm.Mem.Reads
 	ended := !some && vm.ended()
 	for i, b := range bs {
 		switch {
 		case !ended && !(c.reqs[i].OK && l.same(c.reqs[i].Buf, b)):
 			vm.kill(b)
-		case b.batch != vm.batch:
-			b.batch = vm.batch
+		case b.batch != vm.Batch:
+			b.batch = vm.Batch
 			c.recent = append(c.recent, b)
 		}
 		if !ended && !b.dead {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -72,7 +73,7 @@ type codeCache struct {
 
 // openCode finds the code heaps and the interpreter.
 func (vm *VM) openCode() error {
-	t, c := vm.t, &vm.code
+	t, c := vm.Tables, &vm.code
 	layout, err := newBlobLayout(t)
 	if err != nil {
 		return err
@@ -83,23 +84,23 @@ func (vm *VM) openCode() error {
 	c.names = make(map[uint64]string)
 
 	var heaps []uint64
-	if f := t.field("CodeCache::_heap"); f.ok {
-		if h, ok := vm.peek.static(f); ok && h != 0 {
+	if f := t.Field("CodeCache::_heap"); f.OK {
+		if h, ok := vm.Mem.Static(f); ok && h != 0 {
 			heaps = append(heaps, h)
 		}
-	} else if f := t.field("CodeCache::_heaps"); f.ok {
-		array, _ := vm.peek.static(f)
-		n, ok1 := vm.peek.member(array, t.field("GrowableArrayBase::_len", "GenericGrowableArray::_len"))
-		data, ok2 := vm.peek.member(array, t.field("GrowableArray<int>::_data"))
+	} else if f := t.Field("CodeCache::_heaps"); f.OK {
+		array, _ := vm.Mem.Static(f)
+		n, ok1 := vm.Mem.Member(array, t.Field("GrowableArrayBase::_len", "GenericGrowableArray::_len"))
+		data, ok2 := vm.Mem.Member(array, t.Field("GrowableArray<int>::_data"))
 		if ok1 && ok2 && n <= maxHeaps {
 			for i := uint64(0); i < n; i++ {
-				if h, ok := vm.peek.u64(data + 8*i); ok && h != 0 {
+				if h, ok := vm.Mem.U64(data + 8*i); ok && h != 0 {
 					heaps = append(heaps, h)
 				}
 			}
 		}
 	} else {
-		return fmt.Errorf("the VM does not publish its code cache: %w", ErrNotHotSpot)
+		return fmt.Errorf("the VM does not publish its code cache: %w", vmstructs.ErrNotHotSpot)
 	}
 	for _, addr := range heaps {
 		h, err := vm.openCodeHeap(addr)
@@ -109,49 +110,49 @@ func (vm *VM) openCode() error {
 		c.heaps = append(c.heaps, h)
 	}
 	if len(c.heaps) == 0 {
-		return fmt.Errorf("the code cache is not set up: %w", ErrNotReady)
+		return fmt.Errorf("the code cache is not set up: %w", vmstructs.ErrNotReady)
 	}
 
 	if vm.interpLo, vm.interpHi, err = vm.interpreterRange(); err != nil {
 		return err
 	}
 
-	if f := t.field("StubRoutines::_call_stub_return_address"); f.ok {
-		if vm.callStubReturn, _ = vm.peek.static(f); vm.callStubReturn == 0 {
-			return fmt.Errorf("the call stub is not set up: %w", ErrNotReady)
+	if f := t.Field("StubRoutines::_call_stub_return_address"); f.OK {
+		if vm.callStubReturn, _ = vm.Mem.Static(f); vm.callStubReturn == 0 {
+			return fmt.Errorf("the call stub is not set up: %w", vmstructs.ErrNotReady)
 		}
 	} else {
-		vm.note("the VM does not publish its call stub: stacks end at the first call from native code into Java")
+		vm.Note("the VM does not publish its call stub: stacks end at the first call from native code into Java")
 	}
-	vm.continuationReturnPC, _ = vm.peek.static(t.field("ContinuationEntry::_return_pc"))
-	c.jvmci = vm.flagSet("EnableJVMCI")
+	vm.continuationReturnPC, _ = vm.Mem.Static(t.Field("ContinuationEntry::_return_pc"))
+	c.jvmci = vm.FlagSet("EnableJVMCI")
 	return nil
 }
 
 // openCodeHeap reads the bounds and the segment size of a code heap.
 func (vm *VM) openCodeHeap(addr uint64) (codeHeap, error) {
-	t := vm.t
-	memory, segmap, shift := t.field("CodeHeap::_memory"), t.field("CodeHeap::_segmap"), t.field("CodeHeap::_log2_segment_size")
-	low, high, top := t.field("VirtualSpace::_low"), t.field("VirtualSpace::_high"), t.field("VirtualSpace::_high_boundary")
-	if !memory.ok || !segmap.ok || !shift.ok || !low.ok || !high.ok || !top.ok {
-		return codeHeap{}, fmt.Errorf("the VM does not publish the layout of its code heaps: %w", ErrNotHotSpot)
+	t := vm.Tables
+	memory, segmap, shift := t.Field("CodeHeap::_memory"), t.Field("CodeHeap::_segmap"), t.Field("CodeHeap::_log2_segment_size")
+	low, high, top := t.Field("VirtualSpace::_low"), t.Field("VirtualSpace::_high"), t.Field("VirtualSpace::_high_boundary")
+	if !memory.OK || !segmap.OK || !shift.OK || !low.OK || !high.OK || !top.OK {
+		return codeHeap{}, fmt.Errorf("the VM does not publish the layout of its code heaps: %w", vmstructs.ErrNotHotSpot)
 	}
 	h := codeHeap{addr: addr}
 	var ok [5]bool
 	var sh uint64
-	h.low, ok[0] = vm.peek.member(addr+memory.offset, low)
-	h.high, ok[1] = vm.peek.member(addr+memory.offset, high)
-	h.reserved, ok[2] = vm.peek.member(addr+memory.offset, top)
-	h.segmap, ok[3] = vm.peek.member(addr+segmap.offset, low)
-	sh, ok[4] = vm.peek.member(addr, shift)
+	h.low, ok[0] = vm.Mem.Member(addr+memory.Offset, low)
+	h.high, ok[1] = vm.Mem.Member(addr+memory.Offset, high)
+	h.reserved, ok[2] = vm.Mem.Member(addr+memory.Offset, top)
+	h.segmap, ok[3] = vm.Mem.Member(addr+segmap.Offset, low)
+	sh, ok[4] = vm.Mem.Member(addr, shift)
 	h.shift = uint(sh)
 	switch {
 	case slices.Contains(ok[:], false):
 		return codeHeap{}, errors.New("read the code heap's geometry: memory cannot be read")
 	case h.low == 0 || h.segmap == 0:
-		return codeHeap{}, fmt.Errorf("the code heap is not set up: %w", ErrNotReady)
+		return codeHeap{}, fmt.Errorf("the code heap is not set up: %w", vmstructs.ErrNotReady)
 	case sh < 4 || sh > 16 || h.high < h.low || h.reserved < h.high || h.reserved-h.low > maxReserved:
-		return codeHeap{}, fmt.Errorf("the code heap [%#x, %#x) of %#x with segments of 1<<%d bytes is not plausible: %w", h.low, h.high, h.reserved, sh, ErrNotHotSpot)
+		return codeHeap{}, fmt.Errorf("the code heap [%#x, %#x) of %#x with segments of 1<<%d bytes is not plausible: %w", h.low, h.high, h.reserved, sh, vmstructs.ErrNotHotSpot)
 	}
 	h.pages = make([]*segPage, (h.reserved-h.low)>>h.shift/512+1)
 	return h, nil
@@ -197,9 +198,9 @@ func (vm *VM) find(pc uint64) *blob {
 
 // fresh reports whether b is unchanged since it was decoded.
 func (vm *VM) fresh(b *blob) bool {
-	if b.batch == vm.batch {
-		b.used = vm.batch
-		return !b.dead || b.late == vm.batch
+	if b.batch == vm.Batch {
+		b.used = vm.Batch
+		return !b.dead || b.late == vm.Batch
 	}
 	return vm.recheck(b)
 }
@@ -211,7 +212,7 @@ func (vm *VM) recheck(b *blob) bool {
 	}
 	l := &vm.code.layout
 	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
-	if !vm.peek.read(header, b.start-l.blockHeader) {
+	if !vm.Mem.Read(header, b.start-l.blockHeader) {
 		if !vm.ended() {
 			vm.kill(b)
 			return false
@@ -220,9 +221,9 @@ func (vm *VM) recheck(b *blob) bool {
 		vm.kill(b)
 		return false
 	} else {
-		b.seen = vm.peek.reads
+		b.seen = vm.Mem.Reads
 	}
-	b.batch, b.used = vm.batch, vm.batch
+	b.batch, b.used = vm.Batch, vm.Batch
 	vm.code.recent = append(vm.code.recent, b)
 	return true
 }
@@ -230,7 +231,11 @@ func (vm *VM) recheck(b *blob) bool {
 // ended reports whether nothing of the process can be read any more because it is ending. The
 // samples that are still to be walked were taken while the code was there, so the cache is kept.
 func (vm *VM) ended() bool {
-	return len(vm.code.heaps) > 0 && !vm.peek.read(vm.peek.buf[:], vm.code.heaps[0].addr)
+	if len(vm.code.heaps) == 0 {
+		return false
+	}
+	_, ok := vm.Mem.U64(vm.code.heaps[0].addr)
+	return !ok
 }
 
 // kill drops a blob whose memory holds something else.
@@ -290,7 +295,7 @@ func (vm *VM) lookup(h *codeHeap, pc uint64) *blob {
 	if b := vm.read(h, pc); b != nil {
 		for _, d := range vm.code.dead {
 			if d.start < b.end && b.start < d.end {
-				b.contested = vm.batch
+				b.contested = vm.Batch
 			}
 		}
 		return b

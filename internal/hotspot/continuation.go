@@ -90,7 +90,7 @@ func (vm *VM) mounting(e *pcEntry) bool {
 // beginsBarrier reports whether the stub that stands in for frames in the heap begins at pc.
 func (vm *VM) beginsBarrier(pc uint64) bool {
 	e := vm.classify(pc)
-	if vm.arch != cpu.AMD64 || e == nil || e.how != howBarrier {
+	if vm.Arch != cpu.AMD64 || e == nil || e.how != howBarrier {
 		return false
 	}
 	code := vm.codeOf(e.blob)

@@ -49,7 +49,7 @@ func (vm *VM) Follow() *capture.Follow {
 	if k.ok || k.done {
 		return k.follow
 	}
-	if vm.major < 21 || !vm.heap.ok || vm.arch != cpu.AMD64 && vm.arch != cpu.ARM64 {
+	if vm.Major < 21 || !vm.heap.ok || vm.Arch != cpu.AMD64 && vm.Arch != cpu.ARM64 {
 		k.done = true
 		return nil
 	}
@@ -98,7 +98,7 @@ func (vm *VM) learnContinuations() bool {
 	if k.parent == absent || k.sp == absent || k.bottom == absent && (k.size == absent || k.args == absent) {
 		return false
 	}
-	helper, ok := vm.peek.member(chunk, vm.t.field("Klass::_layout_helper"))
+	helper, ok := vm.Mem.Member(chunk, vm.Field("Klass::_layout_helper"))
 	if k.start = helper &^ 7; !ok || k.start == 0 || k.start > 1<<12 {
 		return false
 	}
@@ -110,40 +110,40 @@ func (vm *VM) learnContinuations() bool {
 // boot loader's data is the last in the list of all loaders.
 func (vm *VM) bootClasses(names ...string) []uint64 {
 	out := make([]uint64, len(names))
-	t := vm.t
-	next, first := t.field("ClassLoaderData::_next"), t.field("ClassLoaderData::_klasses")
-	link, name := t.field("Klass::_next_link"), t.field("Klass::_name")
-	if !next.ok || !first.ok || !link.ok || !name.ok {
+	t := vm.Tables
+	next, first := t.Field("ClassLoaderData::_next"), t.Field("ClassLoaderData::_klasses")
+	link, name := t.Field("Klass::_next_link"), t.Field("Klass::_name")
+	if !next.OK || !first.OK || !link.OK || !name.OK {
 		vm.conts.done = true
 		return out
 	}
-	data, ok := vm.peek.static(t.field("ClassLoaderData::_the_null_class_loader_data"))
+	data, ok := vm.Mem.Static(t.Field("ClassLoaderData::_the_null_class_loader_data"))
 	if !ok {
-		data, ok = vm.peek.static(t.field("ClassLoaderDataGraph::_head"))
+		data, ok = vm.Mem.Static(t.Field("ClassLoaderDataGraph::_head"))
 		for range maxLoaders {
-			n, ok := vm.peek.member(data, next)
+			n, ok := vm.Mem.Member(data, next)
 			if !ok || n == 0 {
 				break
 			}
 			data = n
 		}
 	}
-	klass, ok2 := vm.peek.member(data, first)
+	klass, ok2 := vm.Mem.Member(data, first)
 	if !ok || !ok2 {
 		return out
 	}
-	low, high := min(link.offset, name.offset), max(link.offset, name.offset)+8
+	low, high := min(link.Offset, name.Offset), max(link.Offset, name.Offset)+8
 	if high-low > 1<<10 {
 		return out
 	}
 	buf := make([]byte, high-low)
 	var klasses, symbols []uint64
 	for range maxBootClass {
-		if klass == 0 || klass&7 != 0 || vm.peek.r.ReadAt(buf, klass+low) != nil {
+		if klass == 0 || klass&7 != 0 || vm.Mem.Reader.ReadAt(buf, klass+low) != nil {
 			break
 		}
-		klasses, symbols = append(klasses, klass), append(symbols, word(buf, name.offset-low))
-		klass = word(buf, link.offset-low)
+		klasses, symbols = append(klasses, klass), append(symbols, word(buf, name.Offset-low))
+		klass = word(buf, link.Offset-low)
 	}
 	text := make([]string, len(symbols))
 	vm.symbols(symbols, text)
@@ -179,7 +179,7 @@ func (vm *VM) learnEntry() bool {
 			if b.kind != blobContinuation {
 				continue
 			}
-			if n, ok := entryOffset(vm.arch, vm.codeOf(b)); ok {
+			if n, ok := entryOffset(vm.Arch, vm.codeOf(b)); ok {
 				vm.off.contEntry = n
 				return true
 			}
@@ -214,21 +214,21 @@ func entryOffset(arch cpu.Arch, code []byte) (uint64, bool) {
 func (vm *VM) placesOf(thread, tp uint64) map[local]bool {
 	out := make(map[local]bool)
 	buf := make([]byte, maxThreadVars)
-	if vm.peek.r.ReadAt(buf, tp-maxThreadVars) == nil {
+	if vm.Mem.Reader.ReadAt(buf, tp-maxThreadVars) == nil {
 		for i := uint64(0); i < maxThreadVars; i += 8 {
 			if word(buf, i) == thread {
 				out[local{true, absent, i - maxThreadVars}] = true
 			}
 		}
 	}
-	table, ok := vm.peek.u64(tp + dtvAt)
-	if buf = buf[:maxBlocks]; !ok || vm.peek.r.ReadAt(buf, table) != nil {
+	table, ok := vm.Mem.U64(tp + dtvAt)
+	if buf = buf[:maxBlocks]; !ok || vm.Mem.Reader.ReadAt(buf, table) != nil {
 		return out
 	}
 	var block [maxBlock]byte
 	for i := uint64(0); i < maxBlocks; i += 8 {
 		at := word(buf, i)
-		if at < 1<<16 || at&7 != 0 || at >= 1<<47 || vm.peek.r.ReadAt(block[:], at) != nil {
+		if at < 1<<16 || at&7 != 0 || at >= 1<<47 || vm.Mem.Reader.ReadAt(block[:], at) != nil {
 			continue
 		}
 		for j := uint64(0); j < maxBlock; j += 8 {
@@ -283,7 +283,7 @@ func (w *way) here() uint8 { return uint8(len(w.steps)) }
 func (vm *VM) wayToChunks() *capture.Follow {
 	k, o := &vm.conts, vm.off.contEntry
 	register := uint32(cpu.R15)
-	if vm.arch == cpu.ARM64 {
+	if vm.Arch == cpu.ARM64 {
 		register = cpu.X28
 	}
 	w := &way{}
@@ -313,7 +313,7 @@ func (vm *VM) wayToChunks() *capture.Follow {
 	w.add(capture.OpAdd, rAddr, rThread, 0, o)
 	w.add(capture.OpCopy, rAddr, 0, 8, 0)
 	if vm.heap.color.mode == colorGenerational {
-		if at, ok := vm.peek.member(vm.heap.color.instance, vm.t.field("ZGlobalsForVMStructs::_ZPointerLoadBadMask")); ok {
+		if at, ok := vm.Mem.Member(vm.heap.color.instance, vm.Field("ZGlobalsForVMStructs::_ZPointerLoadBadMask")); ok {
 			w.add(capture.OpSet, rAddr, 0, 0, at)
 			w.fail(w.here()+1, w.add(capture.OpCopy, rAddr, 0, 8, 0))
 		}
@@ -359,7 +359,7 @@ func (vm *VM) wayToChunks() *capture.Follow {
 	switch h := &vm.heap; {
 	case h.compressedOops:
 		f.Reference = capture.Reference{Kind: capture.NarrowReference, Shift: uint8(h.oopShift), Base: h.oopBase}
-	case h.color.mode == colorGenerational && vm.arch == cpu.ARM64:
+	case h.color.mode == colorGenerational && vm.Arch == cpu.ARM64:
 		f.Reference = capture.Reference{Kind: capture.ShiftedReference, Shift: uint8(h.color.shiftV & 63)}
 	case h.color.mode == colorGenerational:
 		f.Reference.Kind = capture.ColoredReference

@@ -4,8 +4,7 @@
 // publishes about itself (gHotSpotVM*), by name, per process; nothing that is
 // published is hard-coded. All memory of the target is taken as hostile.
 //
-// module.go finds the VM and vmstructs.go its tables; codeheap.go, nmethod.go,
-// pcdesc.go, scopes.go, method.go, lines.go, heapobject.go and threads.go read;
+// Package vmstructs finds the VM and its tables; codeheap.go, nmethod.go, pcdesc.go, scopes.go, method.go, lines.go, heapobject.go and threads.go read;
 // stepper.go, leaf_x86.go, interpreter.go, entry.go and continuation.go step;
 // resolve.go names.
 //

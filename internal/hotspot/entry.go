@@ -113,7 +113,7 @@ func (vm *VM) word(c *walk.Cursor, addr uint64) (uint64, bool) {
 	if c.InCopy(addr) {
 		return c.Word(addr)
 	}
-	return vm.peek.u64(addr)
+	return vm.Mem.U64(addr)
 }
 
 // Resume moves a Cursor that got stuck in native code to the next Java frame below it: from the
@@ -235,5 +235,5 @@ func (vm *VM) savedExceptionPC(tid uint32) (uint64, bool) {
 	if !ok || vm.off.savedExceptionPC == absent {
 		return 0, false
 	}
-	return vm.peek.u64(thread + vm.off.savedExceptionPC)
+	return vm.Mem.U64(thread + vm.off.savedExceptionPC)
 }

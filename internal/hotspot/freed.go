@@ -38,10 +38,10 @@ func (vm *VM) late(h *codeHeap, pc uint64) *blob {
 		}
 		vm.died++
 	}
-	b.late, b.batch, b.used = vm.batch, vm.batch, vm.batch
+	b.late, b.batch, b.used = vm.Batch, vm.Batch, vm.Batch
 	l := &vm.code.layout
 	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
-	if vm.peek.r.ReadAt(header, b.start-l.blockHeader) == nil {
+	if vm.Mem.Reader.ReadAt(header, b.start-l.blockHeader) == nil {
 		b.intact = b.freed || l.intact(header, b)
 	}
 	for seg := (b.start - h.low) >> h.shift; seg <= (b.end-1-h.low)>>h.shift; seg++ {
@@ -54,12 +54,12 @@ func (vm *VM) late(h *codeHeap, pc uint64) *blob {
 
 // intact reports whether a freed block still has the header of b.
 func (l *blobLayout) intact(header []byte, b *blob) bool {
-	if l.used.load(header) != 0 || uint64(len(header)) <= l.blockHeader {
+	if l.used.Load(header) != 0 || uint64(len(header)) <= l.blockHeader {
 		return false
 	}
 	h := header[l.blockHeader:]
-	return l.name.load(h) == b.cookie.name && l.size.load(h) == b.cookie.size &&
-		(b.nm == nil || int32(l.compileID.load(h)) == b.cookie.compileID)
+	return l.name.Load(h) == b.cookie.name && l.size.Load(h) == b.cookie.size &&
+		(b.nm == nil || int32(l.compileID.Load(h)) == b.cookie.compileID)
 }
 
 // unchanged checks the nmethod again after its debug information and the Methods that it leads to
@@ -68,25 +68,25 @@ func (l *blobLayout) intact(header []byte, b *blob) bool {
 func (vm *VM) unchanged(b *blob) bool {
 	l := &vm.code.layout
 	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
-	if !vm.peek.read(header, b.start-l.blockHeader) {
+	if !vm.Mem.Read(header, b.start-l.blockHeader) {
 		return vm.ended()
 	}
 	if !l.same(header, b) {
 		vm.kill(b)
 		return false
 	}
-	b.seen = vm.peek.reads
+	b.seen = vm.Mem.Reads
 	return true
 }
 
 // describedOnlyBefore returns the blob that died in this batch and had a call that returns to pc,
 // if the blob that has taken its place has no such call.
 func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
-	if now.contested != vm.batch || now.exact(pc) >= 0 {
+	if now.contested != vm.Batch || now.exact(pc) >= 0 {
 		return nil
 	}
 	if d := vm.diedHere(pc); d != nil && d.exact(pc) >= 0 {
-		d.late, d.batch, d.used = vm.batch, vm.batch, vm.batch
+		d.late, d.batch, d.used = vm.Batch, vm.Batch, vm.Batch
 		return d
 	}
 	return nil
@@ -94,7 +94,7 @@ func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
 
 // doubtful reports whether there is anything for doubt to decide.
 func (vm *VM) doubtful(b *blob) bool {
-	return b.dead || b.contested == vm.batch || vm.batch-b.born <= 1 && b.nm != nil
+	return b.dead || b.contested == vm.Batch || vm.Batch-b.born <= 1 && b.nm != nil
 }
 
 // doubt returns the best provenance possible for the claim that a frame's pc lay in b at time, when
@@ -110,7 +110,7 @@ func (vm *VM) doubt(b *blob, pc, time uint64, exact bool) walk.Provenance {
 		return walk.Heuristic
 	}
 	restless := vm.restless(b, time)
-	if b.dead && b.born != vm.batch {
+	if b.dead && b.born != vm.Batch {
 		// It was there when the last batch ended, and nothing else is there now.
 		if restless {
 			return walk.Heuristic
@@ -121,7 +121,7 @@ func (vm *VM) doubt(b *blob, pc, time uint64, exact bool) walk.Provenance {
 	switch {
 	case b.nm != nil && stood == walk.Exact:
 		return walk.Exact
-	case b.contested == vm.batch:
+	case b.contested == vm.Batch:
 		if d := vm.diedHere(pc); d != nil && (!exact || d.exact(pc) >= 0) {
 			return walk.Heuristic
 		}
@@ -155,7 +155,7 @@ func (vm *VM) readFreed(h *codeHeap, pc uint64) *blob {
 	if n := h.high - first; n < uint64(len(window)) {
 		window = window[:n]
 	}
-	if vm.peek.r.ReadAt(window, first) != nil {
+	if vm.Mem.Reader.ReadAt(window, first) != nil {
 		return nil
 	}
 	for at := last; at >= first; at -= 1 << h.shift {
@@ -166,7 +166,7 @@ func (vm *VM) readFreed(h *codeHeap, pc uint64) *blob {
 		if len(header) > l.headerLen {
 			header = header[:l.headerLen]
 		}
-		k, ok := kindNames[names[l.name.load(header[l.blockHeader:])]]
+		k, ok := kindNames[names[l.name.Load(header[l.blockHeader:])]]
 		if !ok || k != blobNMethod && k != blobNativeMethod {
 			if at < 1<<h.shift {
 				return nil
@@ -195,11 +195,11 @@ func (vm *VM) readFreed(h *codeHeap, pc uint64) *blob {
 func (vm *VM) decodeFreed(b *blob, h []byte) {
 	l := &vm.code.layout
 	b.nm = &nmethod{
-		compileID: int32(l.compileID.load(h)), level: int8(l.level.load(h)),
+		compileID: int32(l.compileID.Load(h)), level: int8(l.level.Load(h)),
 		entry: b.codeBegin, verifiedEntry: b.codeBegin, stubBegin: b.codeEnd,
 	}
-	if l.stubOffset.ok {
-		if at := b.start + l.stubOffset.load(h); b.contains(at) {
+	if l.stubOffset.OK {
+		if at := b.start + l.stubOffset.Load(h); b.contains(at) {
 			b.nm.stubBegin = at
 		}
 	}

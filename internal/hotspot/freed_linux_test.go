@@ -31,7 +31,7 @@ func (o *overlay) ReadAt(p []byte, addr uint64) error {
 // free marks a blob's block as freed by the VM: unused, and free in the segment map.
 func (o *overlay) free(vm *VM, b *blob) {
 	l := &vm.code.layout
-	o.bytes[b.start-l.blockHeader+l.used.offset] = 0
+	o.bytes[b.start-l.blockHeader+l.used.Offset] = 0
 	for i := range uint64(8) { // FreeBlock::_link
 		o.bytes[b.start+i] = 0
 	}
@@ -54,8 +54,8 @@ func TestFreedCode(t *testing.T) {
 			p := parkedProgram(t, major)
 			stop(t, p.PID)
 			known, unknown := openVM(t, p), openVM(t, p)
-			mem := &overlay{Reader: known.peek.r, bytes: map[uint64]byte{}}
-			known.peek.r, unknown.peek.r = mem, mem
+			mem := &overlay{Reader: known.Mem.Reader, bytes: map[uint64]byte{}}
+			known.Mem.Reader, unknown.Mem.Reader = mem, mem
 			known.BeginBatch()
 			var b *blob
 			var pc uint64
@@ -124,7 +124,7 @@ func TestFreedCode(t *testing.T) {
 				t.Errorf("code that is there again is %s with doubt %d", got, doubt(known))
 			}
 			l := &known.code.layout
-			at := b.start + l.compileID.offset
+			at := b.start + l.compileID.Offset
 			mem.bytes[at] = byte(b.cookie.compileID) ^ 0x55
 			known.BeginBatch()
 			if got := known.find(pc); got == nil || known.doubt(got, pc, 0, false) != walk.Heuristic {

@@ -55,7 +55,7 @@ func (vm *VM) decodeFreeList(h *codeHeap, b []byte) (list freeList, top uint64, 
 		return list, 0, false
 	}
 	known := len(list)
-	if vm.major < 11 {
+	if vm.Major < 11 {
 		known = 2
 	}
 	for i := range known {
@@ -69,7 +69,7 @@ func (vm *VM) decodeFreeList(h *codeHeap, b []byte) (list freeList, top uint64, 
 // list's record, and then the blocks that were on the list before.
 func (vm *VM) freeListReads(out []target.Read) []target.Read {
 	c := &vm.code
-	at := vm.t.field("CodeHeap::_log2_segment_size").offset
+	at := vm.Field("CodeHeap::_log2_segment_size").Offset
 	if vm.Clock == nil || at < freeListBefore {
 		return out
 	}
@@ -115,7 +115,7 @@ func (vm *VM) beginFreeLists(reqs []target.Read) {
 		vm.census(h)
 		reqs = reqs[n:]
 	}
-	c.began[vm.batch%uint32(len(c.began))] = vm.Clock()
+	c.began[vm.Batch%uint32(len(c.began))] = vm.Clock()
 }
 
 // observe takes over a heap's current free list, and follows it. known are the blocks that were on it
@@ -136,7 +136,7 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool, known []t
 		}
 		if i > 0 {
 			if f.reqs = vm.blockReads(f.reqs[:0], h, f.states[1].blocks); len(f.reqs) > 0 {
-				vm.peek.readV(f.reqs)
+				vm.Mem.ReadV(f.reqs)
 			}
 			known = f.reqs
 		}
@@ -148,7 +148,7 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool, known []t
 		}
 		if still && whole && again == list {
 			f.known = true
-			now.batch, now.top = vm.batch, end
+			now.batch, now.top = vm.Batch, end
 			now.blocks = append(now.blocks, blocks...)
 			break
 		}
@@ -164,7 +164,7 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool, known []t
 
 func (vm *VM) readFreeList(h *codeHeap) (freeList, uint64, bool) {
 	var b [freeListBytes]byte
-	if !vm.peek.read(b[:], h.addr+vm.t.field("CodeHeap::_log2_segment_size").offset-freeListBefore) {
+	if !vm.Mem.Read(b[:], h.addr+vm.Field("CodeHeap::_log2_segment_size").Offset-freeListBefore) {
 		return freeList{}, 0, false
 	}
 	return vm.decodeFreeList(h, b[:])
@@ -189,11 +189,11 @@ func (vm *VM) followFreeList(h *codeHeap, list freeList, known []target.Read) ([
 		head := one
 		if i < len(old) && old[i].start == at && known[i].OK {
 			head = known[i].Buf
-		} else if hops++; hops > maxFreeHops || !vm.peek.read(one, at) {
+		} else if hops++; hops > maxFreeHops || !vm.Mem.Read(one, at) {
 			return out, false
 		}
-		length := l.length.load(head)
-		if l.used.load(head) != 0 || length == 0 || length > (h.reserved-at)>>h.shift {
+		length := l.length.Load(head)
+		if l.used.Load(head) != 0 || length == 0 || length > (h.reserved-at)>>h.shift {
 			return out, false
 		}
 		next := binary.LittleEndian.Uint64(head[l.blockHeader:])
@@ -201,7 +201,7 @@ func (vm *VM) followFreeList(h *codeHeap, list freeList, known []target.Read) ([
 		out = append(out, freeSpan{start: at, end: at + length<<h.shift, next: next})
 		at = next
 	}
-	if vm.major < 11 {
+	if vm.Major < 11 {
 		return out, segments == list[1]
 	}
 	return out, segments == list[2] && uint64(len(out)) == list[3]

@@ -5,18 +5,19 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
 // aHeap returns a code heap of 64 segments of 128 bytes in synthetic memory.
 func aHeap(major int, r target.Reader) (*VM, *codeHeap) {
-	vm := &VM{major: major, peek: peek{r: r}, t: &tables{published: &published{}}, notes: map[string]bool{}}
+	vm := &VM{VM: &vmstructs.VM{Major: major, Mem: vmstructs.Memory{Reader: r}, Tables: &vmstructs.Tables{Published: &vmstructs.Published{}}}}
 	var now uint64
 	vm.Clock = func() uint64 { now += 1000; return now }
-	vm.t.fields = map[string]field{"CodeHeap::_log2_segment_size": {ok: true, offset: 248, width: 4}}
+	vm.Tables.Fields = map[string]vmstructs.Field{"CodeHeap::_log2_segment_size": {OK: true, Offset: 248, Width: 4}}
 	l := &vm.code.layout
 	l.blockHeader = 16
-	l.length, l.used = field{ok: true, width: 8}, field{ok: true, width: 1, offset: 8}
+	l.length, l.used = vmstructs.Field{OK: true, Width: 8}, vmstructs.Field{OK: true, Width: 1, Offset: 8}
 	vm.code.heaps = []codeHeap{{addr: 0x1000, low: 0x10000, high: 0x12000, reserved: 0x12000, shift: 7}}
 	return vm, &vm.code.heaps[0]
 }
@@ -24,7 +25,7 @@ func aHeap(major int, r target.Reader) (*VM, *codeHeap) {
 // beginLists begins a batch, as far as free lists are concerned.
 func beginLists(vm *VM) {
 	reqs := vm.freeListReads(nil)
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	vm.beginFreeLists(reqs)
 }
 
@@ -75,7 +76,7 @@ func TestFreeList(t *testing.T) {
 		m := bytesAt{}
 		vm, h := aHeap(major, m)
 		m.list(major)
-		vm.batch = 1
+		vm.Batch = 1
 		beginLists(vm)
 		if !h.freed.known || h.standing.on {
 			t.Fatalf("JDK %d: known %v, code was freed %v", major, h.freed.known, h.standing.on)
@@ -102,7 +103,7 @@ func TestFreeList(t *testing.T) {
 		} {
 			h.standing.on = false
 			m.list(major, step.blocks...)
-			vm.batch++
+			vm.Batch++
 			beginLists(vm)
 			if h.freed.known == step.lost {
 				t.Errorf("JDK %d, %s: known %v", major, step.what, h.freed.known)
@@ -116,7 +117,7 @@ func TestFreeList(t *testing.T) {
 				for i := 0; i < len(step.blocks); i += 2 {
 					free = free || seg >= step.blocks[i] && seg < step.blocks[i]+step.blocks[i+1]
 				}
-				if at := 0x10000 + seg<<7; !step.lost && (now.batch != vm.batch || now.holds(at, at+128) != free) {
+				if at := 0x10000 + seg<<7; !step.lost && (now.batch != vm.Batch || now.holds(at, at+128) != free) {
 					t.Errorf("JDK %d, %s: segment %d is free: %v", major, step.what, seg, free)
 				}
 			}
@@ -180,7 +181,7 @@ func FuzzFreeList(f *testing.F) {
 			}
 			m.put(at, binary.LittleEndian.Uint64(data[2:]))
 			data = data[10:]
-			vm.batch++
+			vm.Batch++
 			beginLists(vm)
 			last := h.low
 			for _, b := range h.freed.states[0].blocks {

@@ -119,7 +119,7 @@ func unmountStub(code []byte) int {
 // (share/runtime/continuationFreezeThaw.cpp, preempt_epilog).
 func (vm *VM) unmounting(e *pcEntry) bool {
 	begin := unmountStub(vm.codeOf(e.blob))
-	return vm.arch == cpu.AMD64 && begin >= 0 && e.pc == e.blob.codeBegin+uint64(begin)
+	return vm.Arch == cpu.AMD64 && begin >= 0 && e.pc == e.blob.codeBegin+uint64(begin)
 }
 
 // isJava reports whether frames of a kind run Java methods' own code.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
@@ -107,7 +108,7 @@ func FuzzVM(f *testing.F) {
 	var vms []recorded
 	for _, major := range []int{8, 17, 25} {
 		p := startProgram(f, major, "Parked", "100")
-		symbols, _, _, err := findVM(p, nil)
+		symbols, _, _, err := vmstructs.Find(p, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -146,13 +147,13 @@ func FuzzVM(f *testing.F) {
 
 // FuzzSymbols scans broken symbol tables for the variables of the safepoint.
 func FuzzSymbols(f *testing.F) {
-	table := make([]byte, 3*symbolSize)
+	table := make([]byte, 3*vmstructs.SymbolSize)
 	names := []byte("\x00_ZN20SafepointSynchronize6_stateE\x00_ZTV7VM_Halt\x00_ZTV")
 	binary.LittleEndian.PutUint32(table, 1)
 	binary.LittleEndian.PutUint64(table[8:], 0x1000)
-	binary.LittleEndian.PutUint32(table[symbolSize:], 35)
-	binary.LittleEndian.PutUint64(table[symbolSize+8:], 0x2000)
-	binary.LittleEndian.PutUint32(table[2*symbolSize:], 50)
+	binary.LittleEndian.PutUint32(table[vmstructs.SymbolSize:], 35)
+	binary.LittleEndian.PutUint64(table[vmstructs.SymbolSize+8:], 0x2000)
+	binary.LittleEndian.PutUint32(table[2*vmstructs.SymbolSize:], 50)
 	if v := scanSymbols(table, names, 16); v.state != 0x1010 || v.vtables[0x2020] != "VM_Halt" || len(v.vtables) != 1 {
 		f.Fatalf("%+v", v)
 	}
@@ -232,54 +233,4 @@ func FuzzNames(f *testing.F) {
 		}
 		javaname.Function(s, method)
 	})
-}
-
-func FuzzPE(f *testing.F) {
-	f.Add(peImage())
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m := &image{pages: make(map[uint64][]byte)}
-		for at := 0; at < len(data); at += imagePage {
-			page := make([]byte, imagePage)
-			copy(page, data[at:])
-			m.pages[0x10000+uint64(at)] = page
-		}
-		peSymbols(m, 0x10000)
-	})
-}
-
-// peImage is a DLL, as loaded, that exports gHotSpotVMStructs and another symbol.
-func peImage() []byte {
-	b := make([]byte, 0x400)
-	le := binary.LittleEndian
-	copy(b, "MZ")
-	le.PutUint32(b[0x3c:], 0x80)
-	copy(b[0x80:], "PE\x00\x00")
-	le.PutUint16(b[0x80+24:], 0x20b)
-	le.PutUint32(b[0x80+24+112:], 0x200)
-	dir := b[0x200:]
-	le.PutUint32(dir[20:], 2)
-	le.PutUint32(dir[24:], 2)
-	le.PutUint32(dir[28:], 0x240)
-	le.PutUint32(dir[32:], 0x250)
-	le.PutUint32(dir[36:], 0x260)
-	le.PutUint32(b[0x240:], 0x1234)
-	le.PutUint32(b[0x244:], 0x5678)
-	le.PutUint32(b[0x250:], 0x300)
-	le.PutUint32(b[0x254:], 0x320)
-	le.PutUint16(b[0x260:], 0)
-	le.PutUint16(b[0x262:], 1)
-	copy(b[0x300:], "JNI_CreateJavaVM")
-	copy(b[0x320:], "gHotSpotVMStructs")
-	return b
-}
-
-func TestPESymbols(t *testing.T) {
-	m := &image{pages: map[uint64][]byte{0x7ff000: append(peImage(), make([]byte, imagePage-0x400)...)}}
-	got, err := peSymbols(m, 0x7ff000)
-	if err != nil || len(got) != 1 || got["gHotSpotVMStructs"] != 0x7ff000+0x5678 {
-		t.Errorf("%#x, %v", got, err)
-	}
-	if _, err := peSymbols(&image{}, 0x1000); !errors.Is(err, ErrNotHotSpot) {
-		t.Errorf("no image: %v", err)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 )
 
 // Bounds on what is read of the heap.
@@ -54,10 +55,10 @@ type javaField struct {
 type oopColor struct {
 	mode     uint8 // of the constants below
 	arch     cpu.Arch
-	instance uint64 // of the ...GlobalsForVMStructs
-	mask     field  // pointer to the offset mask
-	good     field
-	shift    field
+	instance uint64          // of the ...GlobalsForVMStructs
+	mask     vmstructs.Field // pointer to the offset mask
+	good     vmstructs.Field
+	shift    vmstructs.Field
 	maskV    uint64
 	goodV    uint64
 	shiftV   uint64
@@ -87,73 +88,73 @@ func (vm *VM) CompressedOopsMode() string {
 }
 
 func (vm *VM) openHeap() {
-	t, h := vm.t, &vm.heap
-	h.handles = !strings.Contains(t.typeOf("JavaThread::_threadObj"), "oop")
-	h.compressedOops = vm.flagSet("UseCompressedOops")
-	h.compact = vm.flagSet("UseCompactObjectHeaders")
-	_, hasFlag := vm.flag("UseCompressedClassPointers")
-	h.compressedClass = h.compact || !hasFlag || vm.flagSet("UseCompressedClassPointers")
-	value := func(names ...string) uint64 { v, _ := vm.peek.static(t.field(names...)); return v }
+	t, h := vm.Tables, &vm.heap
+	h.handles = !strings.Contains(t.Field("JavaThread::_threadObj").Type, "oop")
+	h.compressedOops = vm.FlagSet("UseCompressedOops")
+	h.compact = vm.FlagSet("UseCompactObjectHeaders")
+	hasFlag := vm.HasFlag("UseCompressedClassPointers")
+	h.compressedClass = h.compact || !hasFlag || vm.FlagSet("UseCompressedClassPointers")
+	value := func(names ...string) uint64 { v, _ := vm.Mem.Static(t.Field(names...)); return v }
 	h.oopBase = value("CompressedOops::_base", "CompressedOops::_narrow_oop._base", "Universe::_narrow_oop._base")
 	h.oopShift = uint(value("CompressedOops::_shift", "CompressedOops::_narrow_oop._shift", "Universe::_narrow_oop._shift")) & 31
 	h.klassBase = value("CompressedKlassPointers::_base", "CompressedKlassPointers::_narrow_klass._base", "Universe::_narrow_klass._base")
 	h.narrowShift = uint(value("CompressedKlassPointers::_shift", "CompressedKlassPointers::_narrow_klass._shift", "Universe::_narrow_klass._shift")) & 31
-	h.klassShift = uint(t.longs["markWord::klass_shift"])
+	h.klassShift = uint(t.Longs["markWord::klass_shift"])
 	if h.klassShift == 0 {
-		h.klassShift = uint(t.ints["markWord::klass_shift"])
+		h.klassShift = uint(t.Ints["markWord::klass_shift"])
 	}
 	h.classes = make(map[uint64]heapClass)
-	h.ok = vm.methods.layout.ok && t.field("InstanceKlass::_constants").ok
+	h.ok = vm.methods.layout.ok && t.Field("InstanceKlass::_constants").OK
 	if h.compact && (h.klassShift < 16 || h.klassShift > 63) {
 		h.ok = false
 	}
-	if !t.field("InstanceKlass::_fieldinfo_stream").ok && !t.field("InstanceKlass::_fields").ok || !t.field("Klass::_super").ok {
+	if !t.Field("InstanceKlass::_fieldinfo_stream").OK && !t.Field("InstanceKlass::_fields").OK || !t.Field("Klass::_super").OK {
 		h.ok = false
 	}
 	if !h.ok {
-		vm.note("the VM does not publish the layout of its objects: Java thread names are unknown")
+		vm.Note("the VM does not publish the layout of its objects: Java thread names are unknown")
 	}
 	vm.openColor()
 }
 
 // openColor finds how ZGC colours its references.
 func (vm *VM) openColor() {
-	t, c := vm.t, &vm.heap.color
-	c.arch = vm.arch
-	if !vm.flagSet("UseZGC") {
+	t, c := vm.Tables, &vm.heap.color
+	c.arch = vm.Arch
+	if !vm.FlagSet("UseZGC") {
 		return
 	}
-	_, has := vm.flag("ZGenerational")
+	has := vm.HasFlag("ZGenerational")
 	switch {
-	case t.field("XGlobalsForVMStructs::_instance_p").ok && has && !vm.flagSet("ZGenerational"):
+	case t.Field("XGlobalsForVMStructs::_instance_p").OK && has && !vm.FlagSet("ZGenerational"):
 		c.mode = colorSingle
-		c.instance, _ = vm.peek.static(t.field("XGlobalsForVMStructs::_instance_p"))
-		c.mask, c.good = t.field("XGlobalsForVMStructs::_XAddressOffsetMask"), t.field("XGlobalsForVMStructs::_XAddressGoodMask")
-	case t.field("ZGlobalsForVMStructs::_ZPointerLoadShift").ok:
+		c.instance, _ = vm.Mem.Static(t.Field("XGlobalsForVMStructs::_instance_p"))
+		c.mask, c.good = t.Field("XGlobalsForVMStructs::_XAddressOffsetMask"), t.Field("XGlobalsForVMStructs::_XAddressGoodMask")
+	case t.Field("ZGlobalsForVMStructs::_ZPointerLoadShift").OK:
 		c.mode = colorGenerational
-		c.instance, _ = vm.peek.static(t.field("ZGlobalsForVMStructs::_instance_p"))
-		c.shift = t.field("ZGlobalsForVMStructs::_ZPointerLoadShift")
-	case t.field("ZGlobalsForVMStructs::_ZAddressOffsetMask").ok || t.field("ZGlobalsForVMStructs::_ZAddressGoodMask").ok:
+		c.instance, _ = vm.Mem.Static(t.Field("ZGlobalsForVMStructs::_instance_p"))
+		c.shift = t.Field("ZGlobalsForVMStructs::_ZPointerLoadShift")
+	case t.Field("ZGlobalsForVMStructs::_ZAddressOffsetMask").OK || t.Field("ZGlobalsForVMStructs::_ZAddressGoodMask").OK:
 		c.mode = colorSingle
-		c.instance, _ = vm.peek.static(t.field("ZGlobalsForVMStructs::_instance_p"))
-		c.mask, c.good = t.field("ZGlobalsForVMStructs::_ZAddressOffsetMask"), t.field("ZGlobalsForVMStructs::_ZAddressGoodMask")
+		c.instance, _ = vm.Mem.Static(t.Field("ZGlobalsForVMStructs::_instance_p"))
+		c.mask, c.good = t.Field("ZGlobalsForVMStructs::_ZAddressOffsetMask"), t.Field("ZGlobalsForVMStructs::_ZAddressGoodMask")
 	default:
 		vm.heap.ok = false
-		vm.note("the VM does not publish how ZGC marks references: Java thread names are unknown")
+		vm.Note("the VM does not publish how ZGC marks references: Java thread names are unknown")
 	}
-	vm.heap.refresh(&vm.peek)
+	vm.heap.refresh(&vm.Mem)
 }
 
 // refresh reads the values that change while the collector works.
-func (h *heapLayout) refresh(p *peek) {
+func (h *heapLayout) refresh(p *vmstructs.Memory) {
 	c := &h.color
 	if c.mode == colorNone {
 		return
 	}
 	// The fields are pointers to the variables.
-	value := func(f field) uint64 {
-		at, _ := p.member(c.instance, f)
-		v, _ := p.u64(at)
+	value := func(f vmstructs.Field) uint64 {
+		at, _ := p.Member(c.instance, f)
+		v, _ := p.U64(at)
 		return v
 	}
 	c.maskV, c.goodV, c.shiftV = value(c.mask), value(c.good), value(c.shift)
@@ -188,10 +189,10 @@ func (h *heapLayout) address(ref uint64) uint64 {
 func (vm *VM) reference(addr uint64) (uint64, bool) {
 	h := &vm.heap
 	if !h.compressedOops {
-		v, ok := vm.peek.u64(addr)
+		v, ok := vm.Mem.U64(addr)
 		return h.address(v), ok && v != 0
 	}
-	v, ok := vm.peek.u32(addr)
+	v, ok := vm.Mem.U32(addr)
 	if !ok || v == 0 {
 		return 0, false
 	}
@@ -217,7 +218,7 @@ func (vm *VM) handle(v uint64) (oop uint64, ok bool) {
 		return 0, false
 	}
 	if vm.heap.handles {
-		if v, ok = vm.peek.u64(v); !ok || v == 0 {
+		if v, ok = vm.Mem.U64(v); !ok || v == 0 {
 			return 0, false
 		}
 	}
@@ -229,13 +230,13 @@ func (vm *VM) klassOf(oop uint64) (uint64, bool) {
 	h := &vm.heap
 	switch {
 	case h.compact:
-		mark, ok := vm.peek.u64(oop)
+		mark, ok := vm.Mem.U64(oop)
 		return h.klassBase + mark>>h.klassShift<<h.narrowShift, ok
 	case h.compressedClass:
-		v, ok := vm.peek.u32(oop + 8)
+		v, ok := vm.Mem.U32(oop + 8)
 		return h.klassBase + uint64(v)<<h.narrowShift, ok && v != 0
 	}
-	v, ok := vm.peek.u64(oop + 8)
+	v, ok := vm.Mem.U64(oop + 8)
 	return v, ok && v != 0
 }
 
@@ -266,7 +267,7 @@ func (vm *VM) arrayData() uint64 {
 	n := vm.heap.arrayLength() + 4
 	// Without compressed class pointers the elements began at the next word (at least up to 21; 25
 	// fills the gap).
-	if n == 20 && vm.major < 23 {
+	if n == 20 && vm.Major < 23 {
 		return 24
 	}
 	return n

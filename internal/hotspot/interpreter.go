@@ -56,7 +56,7 @@ func slot(fp uint64, words int64) uint64 { return fp + uint64(8*words) }
 func (vm *VM) slots(c *walk.Cursor) *interpreterSlots {
 	s := &vm.stepping
 	if s.slots == nil || s.slots.arch != c.Regs.Arch {
-		s.slots = slotsFor(c.Regs.Arch, vm.major)
+		s.slots = slotsFor(c.Regs.Arch, vm.Major)
 	}
 	return s.slots
 }
@@ -158,7 +158,7 @@ func (vm *VM) interpreted(c *walk.Cursor, s *interpreterSlots, fp uint64) (id ui
 func (vm *VM) another(c *walk.Cursor, s *interpreterSlots, fp uint64, id uint32) bool {
 	bcp, ok := c.Word(slot(fp, s.bcp))
 	m := vm.methodAt(id)
-	if !ok || m == nil || m.native || bcp == 0 || vm.major == 8 && bcp < 1<<16 {
+	if !ok || m == nil || m.native || bcp == 0 || vm.Major == 8 && bcp < 1<<16 {
 		return false
 	}
 	return bcp-m.codeBase >= uint64(m.codeSize)
@@ -170,7 +170,7 @@ func (vm *VM) bytecodeIndex(id uint32, bcp uint64) int32 {
 		return -1
 	}
 	// While JDK 8 collects garbage, the slot holds the index itself.
-	if vm.major == 8 && bcp < 1<<16 {
+	if vm.Major == 8 && bcp < 1<<16 {
 		return int32(bcp)
 	}
 	return vm.bciFromBCP(id, bcp)

@@ -3,6 +3,7 @@ package hotspot
 import (
 	"encoding/binary"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -24,7 +25,7 @@ func (vm *VM) fieldOfClass(klass uint64, name string) (javaField, bool) {
 		c, cached := vm.heap.classes[klass]
 		if !cached {
 			c.fields = vm.classFields(klass)
-			c.super, _ = vm.peek.member(klass, vm.t.field("Klass::_super"))
+			c.super, _ = vm.Mem.Member(klass, vm.Field("Klass::_super"))
 			if len(vm.heap.classes) < 4096 {
 				vm.heap.classes[klass] = c
 			}
@@ -48,18 +49,18 @@ const accStatic = 0x8 // JVM specification, table 4.5-A
 
 // classFields reads the instance fields that a class declares itself.
 func (vm *VM) classFields(klass uint64) map[string]javaField {
-	t := vm.t
+	t := vm.Tables
 	var raw []rawField
-	if f := t.field("InstanceKlass::_fieldinfo_stream"); f.ok {
-		raw = decodeFieldStream(vm.metaArray(klass, f, 1), unsigned5Bias(vm.major))
+	if f := t.Field("InstanceKlass::_fieldinfo_stream"); f.OK {
+		raw = decodeFieldStream(vm.metaArray(klass, f, 1), unsigned5Bias(vm.Major))
 	} else {
 		count := maxFieldCount
-		if n, ok := vm.peek.member(klass, t.field("InstanceKlass::_java_fields_count")); ok {
+		if n, ok := vm.Mem.Member(klass, t.Field("InstanceKlass::_java_fields_count")); ok {
 			count = int(n)
 		}
-		raw = decodeFieldArray(vm.metaArray(klass, t.field("InstanceKlass::_fields"), 2), count)
+		raw = decodeFieldArray(vm.metaArray(klass, t.Field("InstanceKlass::_fields"), 2), count)
 	}
-	pool, ok := vm.peek.member(klass, t.field("InstanceKlass::_constants"))
+	pool, ok := vm.Mem.Member(klass, t.Field("InstanceKlass::_constants"))
 	if !ok {
 		return nil
 	}
@@ -72,7 +73,7 @@ func (vm *VM) classFields(klass uint64) map[string]javaField {
 		read++
 		var slots [16]byte
 		reqs := []target.Read{{Addr: vm.poolSlot(pool, f.name), Buf: slots[:8]}, {Addr: vm.poolSlot(pool, f.signature), Buf: slots[8:]}}
-		vm.peek.readV(reqs)
+		vm.Mem.ReadV(reqs)
 		var text [2]string
 		vm.symbols([]uint64{word(slots[:], 0), word(slots[:], 8)}, text[:])
 		if text[0] != "" {
@@ -84,17 +85,17 @@ func (vm *VM) classFields(klass uint64) map[string]javaField {
 
 // metaArray reads an Array<T> of the VM that a class points to; elements are
 // size bytes and follow the 4 bytes of the length.
-func (vm *VM) metaArray(klass uint64, f field, size uint64) []byte {
-	at, ok := vm.peek.member(klass, f)
+func (vm *VM) metaArray(klass uint64, f vmstructs.Field, size uint64) []byte {
+	at, ok := vm.Mem.Member(klass, f)
 	if !ok {
 		return nil
 	}
-	n, ok := vm.peek.u32(at)
+	n, ok := vm.Mem.U32(at)
 	if !ok || uint64(n)*size > maxFieldBytes {
 		return nil
 	}
 	b := make([]byte, uint64(n)*size)
-	if vm.peek.r.ReadAt(b, at+4) != nil {
+	if vm.Mem.Reader.ReadAt(b, at+4) != nil {
 		return nil
 	}
 	return b

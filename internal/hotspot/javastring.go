@@ -9,7 +9,7 @@ import (
 // threadName reads the name of a thread's object; ok is false unless the object
 // points back to the thread.
 func (vm *VM) threadName(t javaThread) (string, bool) {
-	vm.heap.refresh(&vm.peek)
+	vm.heap.refresh(&vm.Mem)
 	oop, ok := vm.handle(t.object)
 	if !ok {
 		return "", false
@@ -18,7 +18,7 @@ func (vm *VM) threadName(t javaThread) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if back, ok := vm.peek.u64(oop + f.offset); !ok || back != t.addr {
+	if back, ok := vm.Mem.U64(oop + f.offset); !ok || back != t.addr {
 		return "", false
 	}
 	f, ok = vm.fieldOf(oop, "name")
@@ -52,7 +52,7 @@ func (vm *VM) javaString(oop uint64) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		coder, ok := vm.peek.u8(oop + c.offset)
+		coder, ok := vm.Mem.U8(oop + c.offset)
 		if !ok || coder > 1 {
 			return "", false
 		}
@@ -63,12 +63,12 @@ func (vm *VM) javaString(oop uint64) (string, bool) {
 
 // charArray reads an array that holds Latin-1 as bytes, or UTF-16 as bytes or chars.
 func (vm *VM) charArray(array uint64, latin bool) (string, bool) {
-	n, ok := vm.peek.u32(array + vm.heap.arrayLength())
+	n, ok := vm.Mem.U32(array + vm.heap.arrayLength())
 	if !ok || n > maxNameLength {
 		return "", false
 	}
 	b := make([]byte, vm.charBytes(n, latin))
-	if len(b) > 0 && vm.peek.r.ReadAt(b, array+vm.arrayData()) != nil {
+	if len(b) > 0 && vm.Mem.Reader.ReadAt(b, array+vm.arrayData()) != nil {
 		return "", false
 	}
 	return decodeChars(b, latin), true
@@ -80,7 +80,7 @@ const maxNameLength = 1 << 24
 // charBytes returns how many bytes of an array of that length are read.
 func (vm *VM) charBytes(length uint32, latin bool) uint64 {
 	bytes := uint64(length)
-	if !latin && vm.major == 8 {
+	if !latin && vm.Major == 8 {
 		bytes *= 2 // a char[]
 	}
 	return min(bytes, 2*maxNameChars)

@@ -49,22 +49,22 @@ func lineAt(lines []lineEntry, bci int32) int32 {
 func (vm *VM) line(m *method, bci int32) int32 {
 	if !m.linesRead {
 		m.linesRead = true
-		m.lines, m.linesSeen = vm.readLines(m), vm.peek.reads
+		m.lines, m.linesSeen = vm.readLines(m), vm.Mem.Reads
 	}
 	return lineAt(m.lines, bci)
 }
 
 func (vm *VM) readLines(m *method) []lineEntry {
-	if !m.hasLines || m.batch != vm.batch && !vm.freshMethod(m) {
+	if !m.hasLines || m.batch != vm.Batch && !vm.freshMethod(m) {
 		return nil
 	}
-	addr, bias := m.codeBase+uint64(m.codeSize), unsigned5Bias(vm.major)
+	addr, bias := m.codeBase+uint64(m.codeSize), unsigned5Bias(vm.Major)
 	// Most tables are short, and the next page need not be mapped.
 	for n := uint64(256); n <= maxLineData; n *= 4 {
 		data := make([]byte, n)
-		if !vm.peek.near(data, addr) {
+		if !vm.Mem.Near(data, addr) {
 			data = data[:min(n, 4096-addr&4095)]
-			if !vm.peek.near(data, addr) {
+			if !vm.Mem.Near(data, addr) {
 				return nil
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/javaname"
 )
 
@@ -21,14 +22,14 @@ const (
 type methodLayout struct {
 	sizeofMethod, sizeofConst, sizeofPool uint64
 
-	constMethod, accessFlags field // Method
-	constants, flags         field // ConstMethod
-	codeSize                 field
-	nameIndex, sigIndex      field
-	poolLength, poolHolder   field // ConstantPool
-	poolSource               field // 17+
-	klassName                field // Klass
-	klassSource              field // InstanceKlass, up to 16
+	constMethod, accessFlags vmstructs.Field // Method
+	constants, flags         vmstructs.Field // ConstMethod
+	codeSize                 vmstructs.Field
+	nameIndex, sigIndex      vmstructs.Field
+	poolLength, poolHolder   vmstructs.Field // ConstantPool
+	poolSource               vmstructs.Field // 17+
+	klassName                vmstructs.Field // Klass
+	klassSource              vmstructs.Field // InstanceKlass, up to 16
 	symbol                   symbolLayout
 	ok                       bool
 }
@@ -89,35 +90,35 @@ type methodTable struct {
 }
 
 func (vm *VM) openMethods() {
-	t, m := vm.t, &vm.methods
+	t, m := vm.Tables, &vm.methods
 	l := methodLayout{
-		sizeofMethod: t.sizes["Method"],
-		sizeofConst:  t.sizes["ConstMethod"],
-		sizeofPool:   t.sizes["ConstantPool"],
-		constMethod:  t.field("Method::_constMethod"),
-		accessFlags:  t.field("Method::_access_flags"),
-		constants:    t.field("ConstMethod::_constants"),
-		flags:        t.field("ConstMethod::_flags._flags", "ConstMethod::_flags"),
-		codeSize:     t.field("ConstMethod::_code_size"),
-		nameIndex:    t.field("ConstMethod::_name_index"),
-		sigIndex:     t.field("ConstMethod::_signature_index"),
-		poolLength:   t.field("ConstantPool::_length"),
-		poolHolder:   t.field("ConstantPool::_pool_holder"),
-		poolSource:   t.field("ConstantPool::_source_file_name_index"),
-		klassName:    t.field("Klass::_name"),
-		klassSource:  t.field("InstanceKlass::_source_file_name_index"),
+		sizeofMethod: t.Sizes["Method"],
+		sizeofConst:  t.Sizes["ConstMethod"],
+		sizeofPool:   t.Sizes["ConstantPool"],
+		constMethod:  t.Field("Method::_constMethod"),
+		accessFlags:  t.Field("Method::_access_flags"),
+		constants:    t.Field("ConstMethod::_constants"),
+		flags:        t.Field("ConstMethod::_flags._flags", "ConstMethod::_flags"),
+		codeSize:     t.Field("ConstMethod::_code_size"),
+		nameIndex:    t.Field("ConstMethod::_name_index"),
+		sigIndex:     t.Field("ConstMethod::_signature_index"),
+		poolLength:   t.Field("ConstantPool::_length"),
+		poolHolder:   t.Field("ConstantPool::_pool_holder"),
+		poolSource:   t.Field("ConstantPool::_source_file_name_index"),
+		klassName:    t.Field("Klass::_name"),
+		klassSource:  t.Field("InstanceKlass::_source_file_name_index"),
 		symbol:       newSymbolLayout(t),
 	}
-	l.ok = l.constMethod.ok && l.constants.ok && l.codeSize.ok && l.nameIndex.ok && l.sigIndex.ok &&
-		l.poolHolder.ok && l.klassName.ok && l.symbol.ok
+	l.ok = l.constMethod.OK && l.constants.OK && l.codeSize.OK && l.nameIndex.OK && l.sigIndex.OK &&
+		l.poolHolder.OK && l.klassName.OK && l.symbol.ok
 	for _, n := range []uint64{l.sizeofMethod, l.sizeofConst, l.sizeofPool} {
 		l.ok = l.ok && n >= 16 && n <= 1024
 	}
 	if !l.ok {
-		vm.note("the VM does not publish the layout of methods: Java frames have no names")
+		vm.Note("the VM does not publish the layout of methods: Java frames have no names")
 	}
-	if !l.poolSource.ok && !l.klassSource.ok {
-		vm.missing("ConstantPool::_source_file_name_index", "source files")
+	if !l.poolSource.OK && !l.klassSource.OK {
+		vm.Missing("ConstantPool::_source_file_name_index", "source files")
 	}
 	m.layout = l
 	m.byPtr = make(map[uint64]uint32)
@@ -129,8 +130,8 @@ func (vm *VM) openMethods() {
 // nearMethod is method for one that was asked for recently and was checked in this batch.
 func (vm *VM) nearMethod(ptr uint64) (uint32, bool) {
 	near := &vm.methods.near[nearPlace(ptr)]
-	if m := near.m; near.ptr == ptr && m != nil && m.batch == vm.batch {
-		m.used = vm.batch // a method that was checked in this batch is alive until the next
+	if m := near.m; near.ptr == ptr && m != nil && m.batch == vm.Batch {
+		m.used = vm.Batch // a method that was checked in this batch is alive until the next
 		return m.id, true
 	}
 	return 0, false
@@ -157,7 +158,7 @@ func (vm *VM) method(ptr uint64) (uint32, bool) {
 	}
 	m := vm.readMethod(ptr)
 	if m == nil {
-		vm.peek.younger(func() bool { m = vm.readMethod(ptr); return m != nil })
+		vm.Mem.Younger(func() bool { m = vm.readMethod(ptr); return m != nil })
 	}
 	if m == nil || len(t.byPtr) >= maxMethods || len(t.all) >= math.MaxInt32 {
 		if len(t.bad) < maxBad {
@@ -166,7 +167,7 @@ func (vm *VM) method(ptr uint64) (uint32, bool) {
 		return 0, false
 	}
 	m.id = uint32(len(t.all))
-	m.batch, m.used, m.seen = vm.batch, vm.batch, vm.peek.reads
+	m.batch, m.used, m.seen = vm.Batch, vm.Batch, vm.Mem.Reads
 	t.all = append(t.all, m)
 	t.byPtr[ptr] = m.id
 	if !t.naming {
@@ -190,7 +191,7 @@ func (vm *VM) readMethod(ptr uint64) *method {
 	m := &method{ptr: ptr}
 	head := make([]byte, max(l.sizeofMethod, l.sizeofConst, l.sizeofPool))
 	read := func(addr, n uint64) []byte {
-		if addr == 0 || addr&7 != 0 || !vm.peek.near(head[:n], addr) {
+		if addr == 0 || addr&7 != 0 || !vm.Mem.Near(head[:n], addr) {
 			return nil
 		}
 		return head[:n]
@@ -200,42 +201,42 @@ func (vm *VM) readMethod(ptr uint64) *method {
 		return nil
 	}
 	c := &m.methodCookie
-	c.constMethod = l.constMethod.load(h)
-	m.native = l.accessFlags.load(h)&accNative != 0
+	c.constMethod = l.constMethod.Load(h)
+	m.native = l.accessFlags.Load(h)&accNative != 0
 	if h = read(c.constMethod, l.sizeofConst); h == nil {
 		return nil
 	}
-	c.constants = l.constants.load(h)
-	c.nameIndex, c.sigIndex = uint16(l.nameIndex.load(h)), uint16(l.sigIndex.load(h))
-	m.codeSize = uint32(l.codeSize.load(h))
+	c.constants = l.constants.Load(h)
+	c.nameIndex, c.sigIndex = uint16(l.nameIndex.Load(h)), uint16(l.sigIndex.Load(h))
+	m.codeSize = uint32(l.codeSize.Load(h))
 	m.codeBase = c.constMethod + l.sizeofConst
-	m.hasLines = l.flags.load(h)&1 != 0 && m.codeSize > 0
-	vm.peek.expect(c.constants, vm.poolSlot(c.constants, c.nameIndex), vm.poolSlot(c.constants, c.sigIndex))
+	m.hasLines = l.flags.Load(h)&1 != 0 && m.codeSize > 0
+	vm.Mem.Expect(c.constants, vm.poolSlot(c.constants, c.nameIndex), vm.poolSlot(c.constants, c.sigIndex))
 	if h = read(c.constants, l.sizeofPool); h == nil {
 		return nil
 	}
-	c.holder = l.poolHolder.load(h)
-	source := l.poolSource.load(h)
+	c.holder = l.poolHolder.Load(h)
+	source := l.poolSource.Load(h)
 	length := uint64(math.MaxUint16 + 1)
-	if l.poolLength.ok {
-		length = l.poolLength.load(h)
+	if l.poolLength.OK {
+		length = l.poolLength.Load(h)
 	}
 	if c.holder == 0 || c.holder&7 != 0 || uint64(c.nameIndex) >= length || uint64(c.sigIndex) >= length ||
 		c.nameIndex == 0 || c.sigIndex == 0 || length > math.MaxUint16+1 {
 		return nil
 	}
-	if !l.poolSource.ok {
-		source, _ = vm.peek.member(c.holder, l.klassSource)
+	if !l.poolSource.OK {
+		source, _ = vm.Mem.Member(c.holder, l.klassSource)
 	}
 	var slots [4][8]byte
-	at := [4]uint64{c.holder + l.klassName.offset, vm.poolSlot(c.constants, c.nameIndex), vm.poolSlot(c.constants, c.sigIndex)}
+	at := [4]uint64{c.holder + l.klassName.Offset, vm.poolSlot(c.constants, c.nameIndex), vm.poolSlot(c.constants, c.sigIndex)}
 	n := 3
 	if source != 0 && source < length {
 		at[3], n = vm.poolSlot(c.constants, uint16(source)), 4
 	}
-	vm.peek.expect(at[:n]...)
+	vm.Mem.Expect(at[:n]...)
 	for i, addr := range at[:n] {
-		if !vm.peek.near(slots[i][:], addr) && i < 3 {
+		if !vm.Mem.Near(slots[i][:], addr) && i < 3 {
 			return nil
 		}
 	}
@@ -276,7 +277,7 @@ func (vm *VM) killMethod(m *method) {
 func (vm *VM) sweepMethods() {
 	t := &vm.methods
 	for ptr, id := range t.byPtr {
-		if m := t.all[id]; m == nil || vm.batch-m.used > sweepAge {
+		if m := t.all[id]; m == nil || vm.Batch-m.used > sweepAge {
 			delete(t.byPtr, ptr)
 			t.all[id] = nil
 		}
@@ -294,7 +295,7 @@ func (vm *VM) bciFromBCP(id uint32, bcp uint64) int32 {
 		return -1
 	case bcp-m.codeBase < uint64(m.codeSize):
 		return int32(bcp - m.codeBase)
-	case vm.major == 8 && bcp != 0 && bcp < uint64(m.codeSize):
+	case vm.Major == 8 && bcp != 0 && bcp < uint64(m.codeSize):
 		return int32(bcp)
 	}
 	return -1

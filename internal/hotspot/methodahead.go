@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -42,7 +43,7 @@ func (vm *VM) expectMethods(ptrs []uint64, b *blob) {
 	a.check, a.new = a.check[:0], a.new[:0]
 	for _, ptr := range ptrs[:min(len(ptrs), maxAhead)] {
 		if id, ok := t.byPtr[ptr]; ok {
-			if m := t.all[id]; m.batch != vm.batch {
+			if m := t.all[id]; m.batch != vm.Batch {
 				a.check = append(a.check, m)
 			}
 			continue
@@ -93,13 +94,12 @@ func (vm *VM) expectNames(b *blob, pc uint64) {
 
 // fetchMethods prefetches the memory that decoding the methods will read.
 func (vm *VM) fetchMethods(ms []newMethod) {
-	pages, ok := vm.peek.r.(pageReader)
-	if !ok {
+	if !vm.Mem.Paged() {
 		return
 	}
 	l, a := &vm.methods.layout, &vm.methods.ahead
 	fetch := func() {
-		pages.Prefetch(a.pages)
+		vm.Mem.Expect(a.pages...)
 		a.pages = a.pages[:0]
 	}
 	want := func(addr, n uint64) {
@@ -108,14 +108,14 @@ func (vm *VM) fetchMethods(ms []newMethod) {
 		}
 	}
 	var b [8]byte
-	at := func(addr uint64, f field) uint64 {
-		if addr == 0 || !f.ok || !vm.peek.near(b[:f.width], addr+f.offset) {
+	at := func(addr uint64, f vmstructs.Field) uint64 {
+		if addr == 0 || !f.OK || !vm.Mem.Near(b[:f.Width], addr+f.Offset) {
 			return 0
 		}
-		return field{ok: true, width: f.width, signed: f.signed}.load(b[:])
+		return vmstructs.Field{OK: true, Width: f.Width, Signed: f.Signed}.Load(b[:])
 	}
 	pointer := func(addr uint64) uint64 {
-		if addr == 0 || !vm.peek.near(b[:], addr) {
+		if addr == 0 || !vm.Mem.Near(b[:], addr) {
 			return 0
 		}
 		return binary.LittleEndian.Uint64(b[:])
@@ -150,7 +150,7 @@ func (vm *VM) fetchMethods(ms []newMethod) {
 			m.source = vm.poolSlot(m.pool, uint16(source))
 			want(m.source, 8)
 		}
-		want(m.holder+l.klassName.offset, 8)
+		want(m.holder+l.klassName.Offset, 8)
 		want(m.name, l.symbol.body)
 		want(m.sig, l.symbol.body)
 	}
@@ -169,7 +169,7 @@ func (vm *VM) fetchMethods(ms []newMethod) {
 func (vm *VM) lookAhead(c *walk.Cursor, s *interpreterSlots, fp uint64) {
 	t := &vm.methods
 	a := &t.ahead
-	if ptr, _ := c.Word(slot(fp, s.method)); t.byPtr[ptr] != 0 && t.all[t.byPtr[ptr]].batch == vm.batch {
+	if ptr, _ := c.Word(slot(fp, s.method)); t.byPtr[ptr] != 0 && t.all[t.byPtr[ptr]].batch == vm.Batch {
 		return
 	}
 	a.ptrs = a.ptrs[:0]

@@ -24,16 +24,16 @@ func compiled(t *testing.T, vm *VM) []uint64 {
 // of them was replaced.
 func TestMethodsAreCheckedTogether(t *testing.T) {
 	vm := openStopped(t)
-	mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{}}
-	vm.peek.r = mem
+	mem := &changed{Reader: vm.Mem.Reader, words: map[uint64]uint64{}}
+	vm.Mem.Reader = mem
 	vm.BeginBatch()
 	ptrs := compiled(t, vm)
 	l := &vm.methods.layout
 	for what, place := range map[string]func(*method) uint64{
-		"the method":         func(m *method) uint64 { return m.ptr + l.constMethod.offset },
-		"its constants":      func(m *method) uint64 { return m.constMethod + l.constants.offset },
-		"its class":          func(m *method) uint64 { return m.constants + l.poolHolder.offset },
-		"its class's name":   func(m *method) uint64 { return m.holder + l.klassName.offset },
+		"the method":         func(m *method) uint64 { return m.ptr + l.constMethod.Offset },
+		"its constants":      func(m *method) uint64 { return m.constMethod + l.constants.Offset },
+		"its class":          func(m *method) uint64 { return m.constants + l.poolHolder.Offset },
+		"its class's name":   func(m *method) uint64 { return m.holder + l.klassName.Offset },
 		"nothing whatsoever": nil,
 	} {
 		var all []*method
@@ -57,7 +57,7 @@ func TestMethodsAreCheckedTogether(t *testing.T) {
 			replaced := place != nil && place(m) == at
 			if lives := vm.methods.byPtr[m.ptr] == m.id; lives == replaced {
 				t.Errorf("%s has changed: method %s.%s lives: %v", what, m.class, m.name, lives)
-			} else if lives && m.batch != vm.batch {
+			} else if lives && m.batch != vm.Batch {
 				t.Errorf("%s has changed: method %s.%s was not checked", what, m.class, m.name)
 			}
 		}

@@ -22,7 +22,7 @@ type poolKey struct{ constants, holder uint64 }
 
 // joined returns how many bytes a method's own two parts span, 0 if they do not lie together.
 func (m *method) joined(l *methodLayout) int {
-	n := m.ptr + l.constMethod.offset + 8 - m.constMethod
+	n := m.ptr + l.constMethod.Offset + 8 - m.constMethod
 	if m.ptr < m.constMethod+l.sizeofConst || n > maxSpan {
 		return 0
 	}
@@ -33,14 +33,14 @@ func (m *method) joined(l *methodLayout) int {
 // unloaded repeatedly may put equal Methods in the same place, so the class's name is part of the
 // test.
 func (vm *VM) freshMethod(m *method) bool {
-	m.used = vm.batch
-	if m.batch == vm.batch {
+	m.used = vm.Batch
+	if m.batch == vm.Batch {
 		return true
 	}
 	t := &vm.methods
 	t.check.one[0] = m
 	vm.checkMethods(t.check.one[:], nil)
-	return m.batch == vm.batch
+	return m.batch == vm.Batch
 }
 
 // checkMethods compares methods with the process, in one read. Methods that are unchanged count as
@@ -78,28 +78,28 @@ func (vm *VM) checkMethods(ms []*method, b *blob) {
 			read(m.constMethod, n)
 		} else {
 			read(m.constMethod, int(l.sizeofConst))
-			read(m.ptr+l.constMethod.offset, 8)
+			read(m.ptr+l.constMethod.Offset, 8)
 		}
 		key := poolKey{m.constants, m.holder}
 		if _, ok := k.pools[key]; !ok {
 			k.pools[key] = len(k.reqs)
-			read(m.constants+l.poolHolder.offset, 8)
-			read(m.holder+l.klassName.offset, 8)
+			read(m.constants+l.poolHolder.Offset, 8)
+			read(m.holder+l.klassName.Offset, 8)
 		}
 	}
 	n := len(k.reqs)
 	if b != nil {
 		read(b.start-vm.code.layout.blockHeader, int(min(uint64(vm.code.layout.cookieLen), b.cookieLen)))
 	}
-	some := vm.peek.readV(k.reqs) > 0
-	seen := vm.peek.reads
+	some := vm.Mem.ReadV(k.reqs) > 0
+	seen := vm.Mem.Reads
 	ended := !some && vm.ended()
 	for i, m := range ms {
 		switch {
 		case !ended && !vm.sameMethod(m, k.reqs[k.own[i]:], k.reqs[k.pools[poolKey{m.constants, m.holder}]:]):
 			vm.killMethod(m)
-		case m.batch != vm.batch:
-			m.batch = vm.batch
+		case m.batch != vm.Batch:
+			m.batch = vm.Batch
 			if !t.naming {
 				t.recent = append(t.recent, m)
 			}
@@ -107,8 +107,8 @@ func (vm *VM) checkMethods(ms []*method, b *blob) {
 		m.seen = seen
 	}
 	if b != nil && k.reqs[n].OK && vm.code.layout.same(k.reqs[n].Buf, b) {
-		vm.peek.reads++
-		b.seen = vm.peek.reads
+		vm.Mem.Reads++
+		b.seen = vm.Mem.Reads
 	}
 }
 
@@ -124,9 +124,9 @@ func (vm *VM) sameMethod(m *method, own, class []target.Read) bool {
 	}
 	return own[0].OK && ptr.OK && class[0].OK && class[1].OK &&
 		word(ptr.Buf, 0) == c.constMethod && word(class[0].Buf, 0) == c.holder &&
-		word(class[1].Buf, 0) == c.className && l.constants.load(h) == c.constants &&
-		uint16(l.nameIndex.load(h)) == c.nameIndex && uint16(l.sigIndex.load(h)) == c.sigIndex &&
-		uint32(l.codeSize.load(h)) == m.codeSize
+		word(class[1].Buf, 0) == c.className && l.constants.Load(h) == c.constants &&
+		uint16(l.nameIndex.Load(h)) == c.nameIndex && uint16(l.sigIndex.Load(h)) == c.sigIndex &&
+		uint32(l.codeSize.Load(h)) == m.codeSize
 }
 
 // beginMethods checks the methods that walks asked for recently.
@@ -142,7 +142,7 @@ func (vm *VM) beginMethods() {
 	}
 	kept := t.recent[:0]
 	for _, m := range t.recent {
-		if vm.batch-m.used <= aheadBatches && t.byPtr[m.ptr] == m.id {
+		if vm.Batch-m.used <= aheadBatches && t.byPtr[m.ptr] == m.id {
 			kept = append(kept, m)
 		}
 	}

@@ -1,6 +1,9 @@
 package hotspot
 
-import "github.com/candid-profiler/candid/internal/cpu"
+import (
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
+)
 
 // absent marks an offset or an address that the VM does not publish.
 const absent = ^uint64(0)
@@ -89,19 +92,19 @@ var offsetRows = []offsetRow{
 var entryWrapperSlots = map[cpu.Arch]int64{cpu.AMD64: -6, cpu.ARM64: -8}
 
 // newOffsets looks up the rows; missing is called for what does not work.
-func newOffsets(t *tables, arch cpu.Arch, missing func(field, feature string)) offsets {
+func newOffsets(t *vmstructs.Tables, arch cpu.Arch, missing func(field, feature string)) offsets {
 	var o offsets
 	for _, r := range offsetRows {
-		f := t.field(r.fields...)
+		f := t.Field(r.fields...)
 		*r.to(&o) = absent
-		if f.ok {
-			*r.to(&o) = f.offset
+		if f.OK {
+			*r.to(&o) = f.Offset
 		} else if r.feature != "" {
 			missing(r.fields[0], r.feature)
 		}
 	}
 	o.entryWrapper = 8 * entryWrapperSlots[arch]
-	if v, ok := t.ints["frame::entry_frame_call_wrapper_offset"]; ok {
+	if v, ok := t.Ints["frame::entry_frame_call_wrapper_offset"]; ok {
 		o.entryWrapper = 8 * int64(v)
 	}
 	return o

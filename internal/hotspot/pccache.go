@@ -58,7 +58,7 @@ func pcSlot(pc uint64) uint32 {
 func (vm *VM) cached(pc uint64) *pcEntry {
 	pcs := &vm.stepping.pcs
 	if s := pcSlot(pc); int(s) < len(pcs.slots) && pc != 0 {
-		if e := &pcs.slots[s]; e.pc == pc && (e.blob == nil || e.blob.batch == vm.batch && vm.fresh(e.blob)) {
+		if e := &pcs.slots[s]; e.pc == pc && (e.blob == nil || e.blob.batch == vm.Batch && vm.fresh(e.blob)) {
 			return e
 		}
 	}
@@ -198,7 +198,7 @@ func (vm *VM) describe(e *pcEntry) {
 		}
 	}
 	e.ref = e.near
-	if vm.arch == cpu.AMD64 && b.kind == blobNMethod {
+	if vm.Arch == cpu.AMD64 && b.kind == blobNMethod {
 		e.low = vm.pushed(b, e.pc)
 	}
 }

@@ -40,7 +40,7 @@ func (vm *VM) readDebugInfo(b *blob) {
 		return
 	}
 	if vm.code.pcs+int(size/sizeofPCDesc) > maxAllPCDescs {
-		vm.note("the compiled methods have more debug information than can be kept: positions in new ones are unknown")
+		vm.Note("the compiled methods have more debug information than can be kept: positions in new ones are unknown")
 		return
 	}
 	reqs := [4]target.Read{{Addr: d.pcsLo, Buf: make([]byte, size)}}
@@ -53,12 +53,12 @@ func (vm *VM) readDebugInfo(b *blob) {
 	if n := b.codeEnd - b.codeBegin; vm.code.leaf && n > 0 && n <= codeAhead && vm.code.copied+int(n) <= keepCode {
 		reqs[3] = target.Read{Addr: b.codeBegin, Buf: make([]byte, n)}
 	}
-	vm.peek.readV(reqs[:])
+	vm.Mem.ReadV(reqs[:])
 	if len(reqs[3].Buf) > 0 && reqs[3].OK {
 		b.code = reqs[3].Buf
 		vm.code.copied += len(b.code)
 	}
-	nm.read = vm.peek.reads
+	nm.read = vm.Mem.Reads
 	if !reqs[0].OK {
 		return
 	}

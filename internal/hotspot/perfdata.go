@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 )
 
 // PerfData is what the VM counts for jstat, in a piece of its memory that it calls PerfData:
@@ -47,23 +49,23 @@ const (
 // OpenPerfData returns the VM's counters. The error wraps ErrNotReady if there are none yet; with
 // -XX:-UsePerfData there never are.
 func (vm *VM) OpenPerfData() (*PerfData, error) {
-	start, ok := vm.peek.static(vm.t.field("PerfMemory::_start"))
+	start, ok := vm.Mem.Static(vm.Field("PerfMemory::_start"))
 	if !ok {
 		return nil, errors.New("the VM does not publish where its counters are")
 	}
-	if !vm.flagSet("UsePerfData") {
+	if !vm.FlagSet("UsePerfData") {
 		return nil, errors.New("the VM counts nothing: -XX:-UsePerfData")
 	}
 	c := &PerfData{vm: vm, start: start}
 	if start == 0 || !c.Read() {
-		return nil, fmt.Errorf("the VM's counters are not set up: %w", ErrNotReady)
+		return nil, fmt.Errorf("the VM's counters are not set up: %w", vmstructs.ErrNotReady)
 	}
 	return c, nil
 }
 
 // Read reads all values again; false if that is not possible.
 func (c *PerfData) Read() bool {
-	r := c.vm.peek.r
+	r := c.vm.Mem.Reader
 	if len(c.raw) < prologueSize {
 		c.raw = make([]byte, prologueSize)
 	}
@@ -108,7 +110,7 @@ func (c *PerfData) ReadSpan(s Span) bool {
 	if s.off >= s.end {
 		return true
 	}
-	return int(s.end) <= len(c.raw) && c.vm.peek.r.ReadAt(c.raw[s.off:s.end], c.start+uint64(s.off)) == nil
+	return int(s.end) <= len(c.raw) && c.vm.Mem.Reader.ReadAt(c.raw[s.off:s.end], c.start+uint64(s.off)) == nil
 }
 
 // names finds the position of each value.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -19,7 +20,7 @@ func countersOf(t testing.TB, vm *VM) *PerfData {
 		if err == nil {
 			return c
 		}
-		if !errors.Is(err, ErrNotReady) || time.Since(begin) > time.Minute {
+		if !errors.Is(err, vmstructs.ErrNotReady) || time.Since(begin) > time.Minute {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +75,7 @@ func TestCounters(t *testing.T) {
 			if !c.ReadSpan(c.SpanOf()) || !c.ReadSpan(c.SpanOf("no.such")) {
 				t.Error("nothing cannot be read")
 			}
-			set := map[string]SetFlag{}
+			set := map[string]vmstructs.SetFlag{}
 			for _, f := range vm.SetFlags() {
 				set[f.Name] = f
 			}
@@ -107,7 +108,7 @@ func FuzzCounters(f *testing.F) {
 	whole := append(append(head, number...), text...)
 	f.Add([]byte(whole))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c := &PerfData{vm: &VM{peek: peek{r: memoryOf(b)}}, start: 4096}
+		c := &PerfData{vm: &VM{VM: &vmstructs.VM{Mem: vmstructs.Memory{Reader: memoryOf(b)}}}, start: 4096}
 		for range 2 { // the second time with what the first has learned
 			if !c.Read() {
 				return

@@ -13,8 +13,8 @@ import (
 // nmethod is still there after that.
 func TestProvedNames(t *testing.T) {
 	vm := openStopped(t)
-	mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{}}
-	vm.peek.r = mem
+	mem := &changed{Reader: vm.Mem.Reader, words: map[uint64]uint64{}}
+	vm.Mem.Reader = mem
 	vm.BeginBatch()
 	var all []*blob
 	eachBlob(t, vm, func(b *blob) {
@@ -102,7 +102,7 @@ func TestProvedNames(t *testing.T) {
 			t.Fatal("code that has not changed is not found")
 		}
 		name(b)
-		mem.words[b.start+l.name.offset] = 8
+		mem.words[b.start+l.name.Offset] = 8
 		forget()
 		got, _ := name(b)
 		if i := slices.IndexFunc(got, func(f symbol.Frame) bool { return f.Kind == walk.KindInlined }); i >= 0 {

@@ -31,11 +31,11 @@ func (l *leaf) rebuilding() (f found, ok bool) {
 		return f, false
 	}
 	block := l.c.Regs.R[cpu.RDI]
-	pcs, ok1 := l.vm.peek.u64(block + unrollPCs)
-	ra, ok2 := l.vm.peek.u64(pcs)
-	sizes, ok3 := l.vm.peek.u64(block + unrollTotal - 4)
-	adjust, ok4 := l.vm.peek.u64(block)
-	fp, ok5 := l.vm.peek.u64(block + unrollCallerFP)
+	pcs, ok1 := l.vm.Mem.U64(block + unrollPCs)
+	ra, ok2 := l.vm.Mem.U64(pcs)
+	sizes, ok3 := l.vm.Mem.U64(block + unrollTotal - 4)
+	adjust, ok4 := l.vm.Mem.U64(block)
+	fp, ok5 := l.vm.Mem.U64(block + unrollCallerFP)
 	total, longer := sizes>>32, adjust>>32
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || total > maxRebuilt || longer > maxLocals || longer&7 != 0 || !l.vm.validRA(ra) {
 		return f, false

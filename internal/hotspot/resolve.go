@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -53,7 +54,7 @@ var _ symbol.Resolver = (*VM)(nil)
 func (vm *VM) openNames() {
 	vm.names.cache = make(map[site][]symbol.Frame)
 	vm.names.inlines = make(map[site]bool)
-	vm.names.precise = vm.flagSet("DebugNonSafepoints")
+	vm.names.precise = vm.FlagSet("DebugNonSafepoints")
 }
 
 // Resolve appends the methods that a frame of this VM stands for. It must be called in the batch in
@@ -183,7 +184,7 @@ func (vm *VM) nameScopes(p site, b *blob, pc int) []symbol.Frame {
 				m = vm.methodAt(id)
 			}
 			if m == nil {
-				read = vm.peek.reads
+				read = vm.Mem.Reads
 				out = append(out, unknownFrame("[inlined method]", kind)...)
 				continue
 			}
@@ -299,34 +300,34 @@ func holdsFrames(description string) bool {
 // readCodelets lists the pieces of the interpreter, which are [begin, end) of its queue, each with
 // its size first.
 func (vm *VM) readCodelets() []codelet {
-	t := vm.t
+	t := vm.Tables
 	out := []codelet{}
-	queue, ok := vm.peek.static(t.field("AbstractInterpreter::_code"))
-	begin, ok1 := vm.peek.member(queue, t.field("StubQueue::_queue_begin"))
-	end, ok2 := vm.peek.member(queue, t.field("StubQueue::_queue_end"))
-	size, name := t.field("InterpreterCodelet::_size"), t.field("InterpreterCodelet::_description")
-	if !ok || !ok1 || !ok2 || end < begin || vm.interpLo+end > vm.interpHi || !size.ok || !name.ok {
+	queue, ok := vm.Mem.Static(t.Field("AbstractInterpreter::_code"))
+	begin, ok1 := vm.Mem.Member(queue, t.Field("StubQueue::_queue_begin"))
+	end, ok2 := vm.Mem.Member(queue, t.Field("StubQueue::_queue_end"))
+	size, name := t.Field("InterpreterCodelet::_size"), t.Field("InterpreterCodelet::_description")
+	if !ok || !ok1 || !ok2 || end < begin || vm.interpLo+end > vm.interpHi || !size.OK || !name.OK {
 		return out
 	}
 	if end-begin > maxCode {
 		return out
 	}
 	code := make([]byte, end-begin)
-	if !vm.peek.read(code, vm.interpLo+begin) {
+	if !vm.Mem.Read(code, vm.interpLo+begin) {
 		return out
 	}
 	var text []uint64
-	for at := uint64(0); at+max(size.end(), name.end()) <= uint64(len(code)) && len(out) < 4096; {
-		n := size.load(code[at:])
+	for at := uint64(0); at+max(size.End(), name.End()) <= uint64(len(code)) && len(out) < 4096; {
+		n := size.Load(code[at:])
 		if n < 8 || n > uint64(len(code))-at {
 			break
 		}
 		out = append(out, codelet{lo: vm.interpLo + begin + at, hi: vm.interpLo + begin + at + n})
-		text = append(text, name.load(code[at:]))
+		text = append(text, name.Load(code[at:]))
 		at += n
 	}
 	named := out[:0]
-	for i, s := range vm.peek.cstrings(text, maxTableString) {
+	for i, s := range vm.Mem.CStrings(text, vmstructs.MaxString) {
 		if c := out[i]; s != "" {
 			c.name, c.whole, c.frameless = s, holdsFrames(s), strings.Contains(s, ownEntry)
 			named = append(named, c)

@@ -19,14 +19,14 @@ import (
 func javaStack(t testing.TB, vm *VM, p *target.Process, thread javaThread) []symbol.Frame {
 	t.Helper()
 	var stack walk.Stack
-	sp, _ := vm.peek.u64(thread.addr + vm.off.anchor + vm.off.lastSP)
-	top, _ := vm.peek.u64(thread.addr + vm.off.stackBase)
+	sp, _ := vm.Mem.U64(thread.addr + vm.off.anchor + vm.off.lastSP)
+	top, _ := vm.Mem.U64(thread.addr + vm.off.stackBase)
 	if sp == 0 || top <= sp {
 		return nil
 	}
 	p.Memory().Invalidate()
 	c := walk.Cursor{Stack: &stack, Mem: p.Memory(), High: top, TID: thread.tid}
-	c.Regs.Arch = vm.arch
+	c.Regs.Arch = vm.Arch
 	c.Regs.SetSP(sp - 64)
 	if !vm.Resume(&c) {
 		return nil

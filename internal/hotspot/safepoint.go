@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -74,7 +75,7 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 	if v.page != 0 {
 		return vm.safepointByPage()
 	}
-	state, ok := vm.peek.u32(v.state)
+	state, ok := vm.Mem.U32(v.state)
 	if !ok {
 		return s, fmt.Errorf("read the VM's safepoint: %w", target.ErrMemory)
 	}
@@ -94,8 +95,8 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 		}
 	}
 	if v.operation != 0 {
-		if op, ok := vm.peek.u64(v.operation); ok {
-			if table, ok := vm.peek.u64(op); ok {
+		if op, ok := vm.Mem.U64(v.operation); ok {
+			if table, ok := vm.Mem.U64(op); ok {
 				s.Operation = v.vtables[table]
 			}
 		}
@@ -107,11 +108,11 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 // from when the safepoint is to begin until it ends (8 share/vm/runtime/safepoint.cpp). As long as
 // threads are in Java code or in the VM, the safepoint is not reached.
 func (vm *VM) safepointByPage() (s Safepoint, err error) {
-	page, ok := vm.peek.u64(vm.safepoint.page)
+	page, ok := vm.Mem.U64(vm.safepoint.page)
 	if !ok {
 		return s, fmt.Errorf("read the VM's safepoint: %w", target.ErrMemory)
 	}
-	maps, err := vm.process.Mappings()
+	maps, err := vm.Process.Mappings()
 	if err != nil {
 		return s, fmt.Errorf("read the VM's safepoint: %w", err)
 	}
@@ -136,7 +137,7 @@ func (s Safepoint) Since(now int64) time.Duration {
 
 // findSafepoint looks up the variables.
 func (vm *VM) findSafepoint() (v safepointVars, err error) {
-	syms, strs, bias, err := vm.librarySymbols()
+	syms, strs, bias, err := vm.LibrarySymbols()
 	if err == nil {
 		if v = scanSymbols(syms, strs, bias); v.state != 0 {
 			return v, nil
@@ -144,9 +145,9 @@ func (vm *VM) findSafepoint() (v safepointVars, err error) {
 		err = errors.New("the VM's library has no symbol that tells of its safepoint")
 	}
 	// From 10 on each thread may have its own page.
-	page := vm.t.field("os::_polling_page")
-	if apart, _ := vm.Flag("ThreadLocalHandshakes"); page.ok && apart != "true" && vm.process != nil {
-		return safepointVars{page: page.addr}, nil
+	page := vm.Field("os::_polling_page")
+	if apart, _ := vm.Flag("ThreadLocalHandshakes"); page.OK && apart != "true" && vm.Process != nil {
+		return safepointVars{page: page.Addr}, nil
 	}
 	return v, err
 }
@@ -155,7 +156,7 @@ func (vm *VM) findSafepoint() (v safepointVars, err error) {
 // 70,000 symbols.
 func scanSymbols(symbols, names []byte, bias uint64) (v safepointVars) {
 	v.vtables = make(map[uint64]string)
-	for ; len(symbols) >= symbolSize; symbols = symbols[symbolSize:] {
+	for ; len(symbols) >= vmstructs.SymbolSize; symbols = symbols[vmstructs.SymbolSize:] {
 		at := binary.LittleEndian.Uint32(symbols)
 		if uint64(at) >= uint64(len(names)) || !bytes.HasPrefix(names[at:], []byte("_Z")) {
 			continue

@@ -56,10 +56,10 @@ func (vm *VM) scopesOf(b *blob) *scopeTable {
 		return nil
 	}
 	data := make([]byte, n)
-	if !vm.peek.read(data, nm.debug.scopesLo) {
+	if !vm.Mem.Read(data, nm.debug.scopesLo) {
 		return nil
 	}
-	nm.read = vm.peek.reads
+	nm.read = vm.Mem.Reads
 	vm.keepScopes(nm, data)
 	return nm.scopes
 }
@@ -75,7 +75,7 @@ func (vm *VM) keepScopes(nm *nmethod, data []byte) {
 		}
 		vm.names.scopeBytes = len(s.data)
 	}
-	bias := unsigned5Bias(vm.major)
+	bias := unsigned5Bias(vm.Major)
 	for i := range nm.pcs {
 		if at := nm.pcs[i].scope; at > 0 && int(at) < len(s.data) {
 			u := unsigned5{data: s.data, pos: int(at), bias: bias}
@@ -97,10 +97,10 @@ func (vm *VM) metadata(nm *nmethod, index uint64) uint64 {
 	}
 	if have := uint64(len(s.methods)); index > have {
 		raw := make([]byte, 8*(index-have))
-		if !vm.peek.read(raw, nm.debug.metadata+8*have) {
+		if !vm.Mem.Read(raw, nm.debug.metadata+8*have) {
 			return 0
 		}
-		nm.read = vm.peek.reads
+		nm.read = vm.Mem.Reads
 		vm.keepMetadata(s, raw)
 	}
 	return s.methods[index-1]
@@ -140,7 +140,7 @@ func (vm *VM) chain(out []scope, b *blob, i int) ([]scope, bool) {
 	if s == nil {
 		return out, false
 	}
-	out, ok := decodeScopes(out, s.data, unsigned5Bias(vm.major), b.nm.pcs[i].scope)
+	out, ok := decodeScopes(out, s.data, unsigned5Bias(vm.Major), b.nm.pcs[i].scope)
 	if !ok {
 		return out[:start], false
 	}
@@ -166,7 +166,7 @@ func (vm *VM) proved(b *blob, s *scope) *method {
 	if m == nil || m.ptr != s.method {
 		return nil
 	}
-	m.used = vm.batch
+	m.used = vm.Batch
 	return m
 }
 
@@ -175,7 +175,7 @@ func (vm *VM) prove(b *blob, chain []scope) {
 	t := b.nm.scopes
 	// Within a batch, methods count as unchanged without another look, and a blob that is new may
 	// be younger than that look.
-	if t == nil || b.born == vm.batch {
+	if t == nil || b.born == vm.Batch {
 		return
 	}
 	for i := range chain {

@@ -53,8 +53,8 @@ type standingCode struct {
 // freedCode notes that a heap's code was freed since the last batch.
 func (vm *VM) freedCode(h *codeHeap) {
 	s := &h.standing
-	if s.freedIn != vm.batch {
-		s.freedBefore, s.freedIn = s.freed, vm.batch
+	if s.freedIn != vm.Batch {
+		s.freedBefore, s.freedIn = s.freed, vm.Batch
 	}
 	s.on, s.freed = true, vm.Clock()
 }
@@ -67,7 +67,7 @@ func (vm *VM) restless(b *blob, time uint64) bool {
 		return false
 	}
 	last := h.standing.freed
-	if h.standing.freedIn == vm.batch {
+	if h.standing.freedIn == vm.Batch {
 		last = h.standing.freedBefore
 	}
 	return last != 0 && time <= last+restless
@@ -121,8 +121,8 @@ func appendTaken(out, a, b []freeSpan) []freeSpan {
 // lookAtStanding reads the headers of the blocks in the waiting ranges.
 func (vm *VM) lookAtStanding(h *codeHeap) {
 	s, room, l := &h.standing, vm.code.standing, &vm.code.layout
-	n := int(l.blockHeader) + int(max(l.compileID.offset+4, l.name.offset+8))
-	if !l.compileID.ok || n > l.headerLen {
+	n := int(l.blockHeader) + int(max(l.compileID.Offset+4, l.name.Offset+8))
+	if !l.compileID.OK || n > l.headerLen {
 		s.waiting = s.waiting[:0]
 		return
 	}
@@ -142,13 +142,13 @@ func (vm *VM) lookAtStanding(h *codeHeap) {
 	if len(room.reqs) == 0 {
 		return
 	}
-	vm.peek.readV(room.reqs)
+	vm.Mem.ReadV(room.reqs)
 	for i := range room.reqs {
 		r := &room.reqs[i]
-		if !r.OK || l.used.load(r.Buf) == 0 {
+		if !r.OK || l.used.Load(r.Buf) == 0 {
 			continue
 		}
-		if k := kindNames[vm.code.names[l.name.load(r.Buf[l.blockHeader:])]]; k != blobNMethod && k != blobNativeMethod {
+		if k := kindNames[vm.code.names[l.name.Load(r.Buf[l.blockHeader:])]]; k != blobNMethod && k != blobNativeMethod {
 			continue
 		}
 		seg := (r.Addr - h.low) >> h.shift
@@ -157,8 +157,8 @@ func (vm *VM) lookAtStanding(h *codeHeap) {
 			page = new([512]standingCode)
 			s.pages[seg>>9] = page
 		}
-		if e, id := &page[seg&511], int32(l.compileID.load(r.Buf[l.blockHeader:])); e.since == 0 || e.compileID != id {
-			*e = standingCode{compileID: id, since: vm.batch}
+		if e, id := &page[seg&511], int32(l.compileID.Load(r.Buf[l.blockHeader:])); e.since == 0 || e.compileID != id {
+			*e = standingCode{compileID: id, since: vm.Batch}
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (vm *VM) lookAtSegments(h *codeHeap, waiting []freeSpan, n int) (done int) 
 		room.maps = append(room.maps, target.Read{Addr: h.segmap + first, Buf: free[:size]})
 		free = free[size:]
 	}
-	vm.peek.readV(room.maps)
+	vm.Mem.ReadV(room.maps)
 	for i := range room.maps {
 		w, part := &waiting[i], room.maps[i].Buf
 		if len(part) == 0 || !room.maps[i].OK {
@@ -215,11 +215,11 @@ func (vm *VM) lookAtSegments(h *codeHeap, waiting []freeSpan, n int) (done int) 
 func (vm *VM) batchBefore(time uint64) uint32 {
 	began := &vm.code.began
 	for i := range uint32(len(began)) {
-		if i >= vm.batch {
+		if i >= vm.Batch {
 			break
 		}
-		if at := began[(vm.batch-i)%uint32(len(began))]; at != 0 && at <= time {
-			return vm.batch - i
+		if at := began[(vm.Batch-i)%uint32(len(began))]; at != 0 && at <= time {
+			return vm.Batch - i
 		}
 	}
 	return 0
@@ -236,7 +236,7 @@ func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
 		return walk.Exact
 	}
 	if !h.standing.on {
-		if len(vm.code.dead) > 0 && b.born == vm.batch {
+		if len(vm.code.dead) > 0 && b.born == vm.Batch {
 			return walk.Heuristic
 		}
 		return walk.Exact

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -34,10 +35,10 @@ func (vm *VM) stubNameAt(b *blob, pc uint64) string {
 	if vm.inCallStub(b, pc) {
 		return "StubRoutines::call_stub" // on nearly every stack
 	}
-	if n.stubs == nil || n.stubsMissed != vm.batch && vm.stubBefore(b, pc) == nil {
+	if n.stubs == nil || n.stubsMissed != vm.Batch && vm.stubBefore(b, pc) == nil {
 		// Some stubs are made after the VM has started, so a miss is worth another look in the next
 		// batch.
-		n.stubsMissed = vm.batch
+		n.stubsMissed = vm.Batch
 		n.stubs = vm.readStubs()
 	}
 	if s := vm.stubBefore(b, pc); s != nil && (n.stubsAll || vm.withinStub(b, s.addr, pc)) {
@@ -86,7 +87,7 @@ func (vm *VM) readStubs() []stubStart {
 	for i := range vars {
 		reqs[i] = target.Read{Addr: vars[i].addr, Buf: values[8*i:][:8]}
 	}
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	out := make([]stubStart, 0, len(vars))
 	for i := range vars {
 		v := binary.LittleEndian.Uint64(values[8*i:])
@@ -117,13 +118,13 @@ func (vm *VM) stubVariables() []stubStart {
 			out = append(out, stubStart{addr, name})
 		}
 	}
-	for name, f := range vm.t.fields {
-		if s, ok := strings.CutPrefix(name, "StubRoutines::"); ok && f.addr != 0 {
-			add(vm.t.here(f).addr, s[strings.LastIndexByte(s, ':')+1:])
+	for name, f := range vm.Tables.Fields {
+		if s, ok := strings.CutPrefix(name, "StubRoutines::"); ok && f.Addr != 0 {
+			add(vm.Tables.Here(f).Addr, s[strings.LastIndexByte(s, ':')+1:])
 		}
 	}
 	var symbols []stubStart
-	if syms, strs, bias, err := vm.librarySymbols(); err == nil {
+	if syms, strs, bias, err := vm.LibrarySymbols(); err == nil {
 		symbols = stubSymbols(syms, strs, bias)
 	}
 	vm.names.stubsAll = len(symbols) > 0
@@ -136,7 +137,7 @@ func (vm *VM) stubVariables() []stubStart {
 // stubSymbols selects the variables of StubRoutines from a symbol table.
 func stubSymbols(syms, strs []byte, bias uint64) []stubStart {
 	var out []stubStart
-	for ; len(syms) >= symbolSize && len(out) < maxStubStarts; syms = syms[symbolSize:] {
+	for ; len(syms) >= vmstructs.SymbolSize && len(out) < maxStubStarts; syms = syms[vmstructs.SymbolSize:] {
 		at := binary.LittleEndian.Uint32(syms)
 		if elf.ST_TYPE(syms[4]) != elf.STT_OBJECT || uint64(at) >= uint64(len(strs)) || binary.LittleEndian.Uint64(syms[16:]) != 8 {
 			continue
@@ -145,7 +146,7 @@ func stubSymbols(syms, strs []byte, bias uint64) []stubStart {
 		if len(name) < len(stubPrefix) || string(name[:len(stubPrefix)]) != stubPrefix {
 			continue
 		}
-		end := slices.Index(name[:min(len(name), maxTableString)], 0)
+		end := slices.Index(name[:min(len(name), vmstructs.MaxString)], 0)
 		if end < 0 {
 			continue
 		}

@@ -3,6 +3,7 @@ package hotspot
 import (
 	"fmt"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -26,19 +27,19 @@ func (w *interpreterWords) same(reqs []target.Read) bool {
 
 // interpreterRange reads the bounds of the template interpreter's code.
 func (vm *VM) interpreterRange() (lo, hi uint64, err error) {
-	code, buffer, limit := vm.t.field("AbstractInterpreter::_code"), vm.t.field("StubQueue::_stub_buffer"), vm.t.field("StubQueue::_buffer_limit")
-	queue, ok := vm.peek.static(code)
+	code, buffer, limit := vm.Field("AbstractInterpreter::_code"), vm.Field("StubQueue::_stub_buffer"), vm.Field("StubQueue::_buffer_limit")
+	queue, ok := vm.Mem.Static(code)
 	if !ok || queue == 0 {
-		return 0, 0, fmt.Errorf("the interpreter is not set up: %w", ErrNotReady)
+		return 0, 0, fmt.Errorf("the interpreter is not set up: %w", vmstructs.ErrNotReady)
 	}
-	base, ok1 := vm.peek.member(queue, buffer)
-	size, ok2 := vm.peek.member(queue, limit)
+	base, ok1 := vm.Mem.Member(queue, buffer)
+	size, ok2 := vm.Mem.Member(queue, limit)
 	if !ok1 || !ok2 || base == 0 || size == 0 || size > maxReserved || base+size < base {
-		return 0, 0, fmt.Errorf("the interpreter's code is not set up: %w", ErrNotReady)
+		return 0, 0, fmt.Errorf("the interpreter's code is not set up: %w", vmstructs.ErrNotReady)
 	}
 	w := &vm.interpWords
 	w.reqs = [3]target.Read{
-		{Addr: code.addr, Buf: w.now[0][:]}, {Addr: queue + buffer.offset, Buf: w.now[1][:buffer.width]}, {Addr: queue + limit.offset, Buf: w.now[2][:limit.width]},
+		{Addr: code.Addr, Buf: w.now[0][:]}, {Addr: queue + buffer.Offset, Buf: w.now[1][:buffer.Width]}, {Addr: queue + limit.Offset, Buf: w.now[2][:limit.Width]},
 	}
 	return base, base + size, nil
 }

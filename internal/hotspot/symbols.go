@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 )
 
 // symbolLayout is the layout of a Symbol, the VM's string (docs/hotspot.md, "Symbols").
@@ -13,27 +15,27 @@ type symbolLayout struct {
 	ok     bool
 }
 
-func newSymbolLayout(t *tables) symbolLayout {
-	body := t.field("Symbol::_body")
-	if f := t.field("Symbol::_length"); f.ok {
-		return symbolLayout{length: f.offset, body: body.offset, ok: body.ok && body.offset <= 16 && f.offset <= 14}
+func newSymbolLayout(t *vmstructs.Tables) symbolLayout {
+	body := t.Field("Symbol::_body")
+	if f := t.Field("Symbol::_length"); f.OK {
+		return symbolLayout{length: f.Offset, body: body.Offset, ok: body.OK && body.Offset <= 16 && f.Offset <= 14}
 	}
 	// 13 to 16: the length is the upper half of a word.
-	f := t.field("Symbol::_length_and_refcount")
-	return symbolLayout{length: f.offset + 2, body: body.offset, ok: f.ok && body.ok && body.offset <= 16 && f.offset <= 12}
+	f := t.Field("Symbol::_length_and_refcount")
+	return symbolLayout{length: f.Offset + 2, body: body.Offset, ok: f.OK && body.OK && body.Offset <= 16 && f.Offset <= 12}
 }
 
 // symbols reads the Symbols at addrs into text; those that cannot be read are "".
 func (vm *VM) symbols(addrs []uint64, text []string) {
 	l := &vm.methods.layout.symbol
-	vm.peek.expect(addrs...)
+	vm.Mem.Expect(addrs...)
 	for i, a := range addrs {
 		var head [16]byte
-		if a == 0 || !vm.peek.near(head[:l.length+2], a) {
+		if a == 0 || !vm.Mem.Near(head[:l.length+2], a) {
 			continue
 		}
 		n := binary.LittleEndian.Uint16(head[l.length:])
-		if body := make([]byte, n); n > 0 && vm.peek.near(body, a+l.body) {
+		if body := make([]byte, n); n > 0 && vm.Mem.Near(body, a+l.body) {
 			text[i] = modifiedUTF8(body)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -55,8 +56,8 @@ func synthBlobStart(i int) uint64 { return synthCode + uint64(i)*synthBlob }
 
 // synthVM makes the VM. code is the content of all blobs, repeated.
 func synthVM(mem *synthMemory, major int, arch cpu.Arch, code []byte) *VM {
-	vm := &VM{peek: peek{r: mem}, t: &tables{published: &published{}}, arch: arch, major: major, notes: map[string]bool{}}
-	vm.off = newOffsets(vm.t, arch, func(string, string) {})
+	vm := &VM{VM: &vmstructs.VM{Mem: vmstructs.Memory{Reader: mem}, Tables: &vmstructs.Tables{Published: &vmstructs.Published{}}, Arch: arch, Major: major}}
+	vm.off = newOffsets(vm.Tables, arch, func(string, string) {})
 	vm.off.anchor, vm.off.lastSP, vm.off.lastPC, vm.off.lastFP = 64, 0, 8, 16
 	vm.off.wrapperAnchor, vm.off.savedExceptionPC, vm.off.contEntry = 32, 128, 136
 	vm.off.upcallFrameData = 8

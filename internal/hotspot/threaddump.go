@@ -46,7 +46,7 @@ func (vm *VM) DumpThreads() *ThreadDump {
 	}
 	list, _ := vm.listThreads()
 	vm.heap.begin()
-	vm.heap.refresh(&vm.peek)
+	vm.heap.refresh(&vm.Mem)
 	const size = 40
 	buf := make([]byte, size*len(list))
 	reqs := make([]target.Read, 0, 5*len(list))
@@ -63,7 +63,7 @@ func (vm *VM) DumpThreads() *ThreadDump {
 		want(&list[i], vm.off.threadState, b[24:28])
 		want(&list[i], vm.off.vthread, b[32:40])
 	}
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	for i, t := range list {
 		b := buf[size*i:]
 		th := dumpedThread{javaThread: t, high: word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:])), vthread: word(b, 32)}
@@ -83,13 +83,13 @@ func (vm *VM) DumpThreads() *ThreadDump {
 // moment.
 func (c *ThreadDump) ReadLocks() {
 	vm := c.vm
-	vm.heap.refresh(&vm.peek)
+	vm.heap.refresh(&vm.Mem)
 	if vm.off.ownerID != absent { // a carrier has the id of the virtual thread that it runs
 		reqs, b := make([]target.Read, len(c.threads)), make([]byte, 8*len(c.threads))
 		for i := range c.threads {
 			reqs[i] = target.Read{Addr: c.threads[i].addr + vm.off.ownerID, Buf: b[8*i:][:8]}
 		}
-		vm.peek.readV(reqs)
+		vm.Mem.ReadV(reqs)
 		clear(c.byOwner)
 		for i := range reqs {
 			if reqs[i].OK {
@@ -119,25 +119,25 @@ const maxLockStack = 64
 // readLockStacks notes which objects each thread has locked without a monitor.
 func (c *ThreadDump) readLockStacks() {
 	vm := c.vm
-	top, base := vm.t.field("LockStack::_top"), vm.t.field("LockStack::_base[0]")
-	if vm.off.lockStack == absent || !top.ok || !base.ok {
+	top, base := vm.Field("LockStack::_top"), vm.Field("LockStack::_base[0]")
+	if vm.off.lockStack == absent || !top.OK || !base.OK {
 		return
 	}
 	// The top is an offset from the start of the JavaThread.
-	first := vm.off.lockStack + base.offset
+	first := vm.off.lockStack + base.Offset
 	tops := make([]byte, 4*len(c.threads))
 	reqs := make([]target.Read, len(c.threads))
 	for i, t := range c.threads {
-		reqs[i] = target.Read{Addr: t.addr + vm.off.lockStack + top.offset, Buf: tops[4*i:][:4]}
+		reqs[i] = target.Read{Addr: t.addr + vm.off.lockStack + top.Offset, Buf: tops[4*i:][:4]}
 	}
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	for i, t := range c.threads {
 		end := uint64(binary.LittleEndian.Uint32(tops[4*i:]))
 		if !reqs[i].OK || end <= first || end-first > 8*maxLockStack || (end-first)%8 != 0 {
 			continue
 		}
 		raw := make([]byte, end-first)
-		if vm.peek.r.ReadAt(raw, t.addr+first) != nil {
+		if vm.Mem.Reader.ReadAt(raw, t.addr+first) != nil {
 			continue
 		}
 		for ; len(raw) >= 8; raw = raw[8:] {
@@ -158,44 +158,44 @@ const maxMonitors = 50_000
 
 // readMonitors notes who owns which monitor.
 func (c *ThreadDump) readMonitors() {
-	t := c.vm.t
-	if head := t.field("ObjectSynchronizer::_in_use_list"); head.ok {
-		at, ok := c.vm.peek.u64(head.addr + t.field("MonitorList::_head").offset)
-		next := t.field("ObjectMonitor::_next_om")
-		for seen := make(map[uint64]bool); ok && at != 0 && !seen[at] && len(seen) < maxMonitors && next.ok; {
+	t := c.vm.Tables
+	if head := t.Field("ObjectSynchronizer::_in_use_list"); head.OK {
+		at, ok := c.vm.Mem.U64(head.Addr + t.Field("MonitorList::_head").Offset)
+		next := t.Field("ObjectMonitor::_next_om")
+		for seen := make(map[uint64]bool); ok && at != 0 && !seen[at] && len(seen) < maxMonitors && next.OK; {
 			seen[at] = true
 			c.noteMonitor(at)
-			at, ok = c.vm.peek.member(at, next)
+			at, ok = c.vm.Mem.Member(at, next)
 		}
 		return
 	}
 	// Up to 11 they lie in blocks, whose first element only links the blocks.
-	size := t.sizes["PaddedObjectMonitor"]
+	size := t.Sizes["PaddedObjectMonitor"]
 	if size == 0 {
-		size = t.sizes["ObjectMonitor"]
+		size = t.Sizes["ObjectMonitor"]
 	}
-	block, next := t.ints["ObjectSynchronizer::_BLOCKSIZE"], t.field("ObjectMonitor::FreeNext")
-	at, ok := c.vm.peek.static(t.field("ObjectSynchronizer::gBlockList"))
-	if size == 0 || size > 4096 || block < 2 || block > 4096 || !next.ok {
+	block, next := t.Ints["ObjectSynchronizer::_BLOCKSIZE"], t.Field("ObjectMonitor::FreeNext")
+	at, ok := c.vm.Mem.Static(t.Field("ObjectSynchronizer::gBlockList"))
+	if size == 0 || size > 4096 || block < 2 || block > 4096 || !next.OK {
 		return
 	}
-	owner, object := t.field("ObjectMonitor::_owner"), t.field("ObjectMonitor::_object")
+	owner, object := t.Field("ObjectMonitor::_owner"), t.Field("ObjectMonitor::_object")
 	raw := make([]byte, size*uint64(block))
 	for n := 0; ok && at != 0 && n < maxMonitors; n += int(block) {
-		if c.vm.peek.r.ReadAt(raw, at) != nil {
+		if c.vm.Mem.Reader.ReadAt(raw, at) != nil {
 			return
 		}
 		for i := uint64(1); i < uint64(block); i++ {
-			if m := raw[i*size:][:size]; owner.load(m) != 0 && object.load(m) != 0 {
+			if m := raw[i*size:][:size]; owner.Load(m) != 0 && object.Load(m) != 0 {
 				c.noteMonitor(at + i*size)
 			}
 		}
-		at, ok = next.load(raw[:size]), true
+		at, ok = next.Load(raw[:size]), true
 	}
 }
 
 func (c *ThreadDump) noteMonitor(at uint64) {
-	if v, ok := c.vm.peek.member(at, c.vm.t.field("ObjectMonitor::_owner")); !ok || v == 0 {
+	if v, ok := c.vm.Mem.Member(at, c.vm.Field("ObjectMonitor::_owner")); !ok || v == 0 {
 		return // as most are
 	}
 	if o, ok := c.monitorObject(at); ok {
@@ -240,12 +240,12 @@ func (c *ThreadDump) hold(tid uint32, o Object) {
 
 // owner returns the thread that owns a monitor of an object, 0 if none does or it cannot be told.
 func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
-	f := c.vm.t.field("ObjectMonitor::_owner")
-	v, ok := c.vm.peek.member(monitor, f)
+	f := c.vm.Field("ObjectMonitor::_owner")
+	v, ok := c.vm.Mem.Member(monitor, f)
 	if !ok || v == 0 {
 		return 0
 	}
-	if anonymous, has := c.vm.t.longs["ObjectMonitor::ANONYMOUS_OWNER"]; has && v == anonymous {
+	if anonymous, has := c.vm.Tables.Longs["ObjectMonitor::ANONYMOUS_OWNER"]; has && v == anonymous {
 		// Another thread made the monitor, for an object that its owner had locked without one and
 		// still has on its lock stack.
 		for tid, held := range c.holds {
@@ -255,7 +255,7 @@ func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 		}
 		return 0
 	}
-	if c.vm.off.ownerID != absent && strings.HasPrefix(f.typ, "int64") {
+	if c.vm.off.ownerID != absent && strings.HasPrefix(f.Type, "int64") {
 		return c.byOwner[v]
 	}
 	if tid, ok := c.byAddr[v]; ok {
@@ -337,7 +337,7 @@ func (c *ThreadDump) runsItself(t *dumpedThread) bool {
 		{Addr: t.addr + vm.off.threadObj, Buf: b[0][:]}, {Addr: t.addr + vm.off.vthread, Buf: b[1][:]},
 		{Addr: t.object, Buf: b[2][:]}, {Addr: t.vthread, Buf: b[3][:]},
 	}
-	if vm.peek.readV(reqs[:]) < len(reqs) || word(b[0][:], 0) != t.object || word(b[1][:], 0) != t.vthread {
+	if vm.Mem.ReadV(reqs[:]) < len(reqs) || word(b[0][:], 0) != t.object || word(b[1][:], 0) != t.vthread {
 		return false
 	}
 	own := word(b[2][:], 0)

@@ -54,7 +54,7 @@ func requests(addrs []uint64, offset uint64, size int) (reqs []target.Read, b []
 // words reads the word at each address but 0; words that cannot be read are 0.
 func (vm *VM) words(addrs []uint64) []uint64 {
 	reqs, b := requests(addrs, 0, 8)
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	out := make([]uint64, len(addrs))
 	for i := range reqs {
 		if addrs[i] != 0 && reqs[i].OK {
@@ -81,7 +81,7 @@ func (n *nameReader) oops() []uint64 {
 
 // objects finds the threads' objects, and the references to their names.
 func (n *nameReader) objects() bool {
-	n.vm.heap.refresh(&n.vm.peek)
+	n.vm.heap.refresh(&n.vm.Mem)
 	oops := n.oops()
 	for _, oop := range oops {
 		if oop == 0 {
@@ -107,7 +107,7 @@ func (n *nameReader) objects() bool {
 func (n *nameReader) nameRefs(oops []uint64) []uint64 {
 	f, h := n.layout, &n.vm.heap
 	reqs, b := requests(oops, 0, f.span)
-	n.vm.peek.readV(reqs)
+	n.vm.Mem.ReadV(reqs)
 	out := make([]uint64, len(oops))
 	for i := range oops {
 		object := b[f.span*i:][:f.span]
@@ -127,7 +127,7 @@ func (n *nameReader) strings() []readName {
 	out := make([]readName, len(n.threads))
 	arrays, latin := n.arrays()
 	reqs, sizes := requests(arrays, n.vm.heap.arrayLength(), 4)
-	n.vm.peek.readV(reqs)
+	n.vm.Mem.ReadV(reqs)
 	data := make([]target.Read, len(arrays))
 	for i, a := range arrays {
 		if length := binary.LittleEndian.Uint32(sizes[4*i:]); a != 0 && reqs[i].OK && length <= maxNameLength {
@@ -136,7 +136,7 @@ func (n *nameReader) strings() []readName {
 			arrays[i] = 0
 		}
 	}
-	n.vm.peek.readV(data)
+	n.vm.Mem.ReadV(data)
 	// The references to objects that the collector has moved meanwhile are up to date.
 	refs := n.nameRefs(n.oops())
 	again, _ := n.arrays()
@@ -175,7 +175,7 @@ func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
 		return arrays, latin
 	}
 	reqs, b := requests(n.refs, 0, span)
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	for i := range reqs {
 		object := b[span*i:][:span]
 		if n.refs[i] == 0 || !reqs[i].OK || vm.heap.klassIn(object) != klass {

@@ -3,6 +3,7 @@ package hotspot
 import (
 	"encoding/binary"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -66,7 +67,7 @@ func (c *ThreadDump) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	}
 	info.Name, _ = c.Name(tid)
 	info.Kind = kindOfJava(info.Name)
-	vm.heap.refresh(&vm.peek)
+	vm.heap.refresh(&vm.Mem)
 	blocker, known := uint64(0), false
 	if r.object != nil {
 		blocker, known = vm.threadObject(&info, t, r.object, r.holder)
@@ -105,7 +106,7 @@ func (r *threadRead) read() {
 	}
 	f := &vm.heap.thread
 	if !vm.heap.handles || !f.ok || t.oop == 0 || f.holder != absent && t.holder == 0 {
-		vm.peek.readV(reqs)
+		vm.Mem.ReadV(reqs)
 		return
 	}
 	// The object is read between two reads of the reference to it.
@@ -117,7 +118,7 @@ func (r *threadRead) read() {
 		reqs = append(reqs, target.Read{Addr: t.holder, Buf: holder})
 	}
 	reqs = append(reqs, target.Read{Addr: t.object, Buf: after[:]})
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	for _, q := range reqs[n:] {
 		if !q.OK {
 			return
@@ -146,13 +147,13 @@ func (vm *VM) readThread(info *ThreadInfo, t *dumpedThread) (blocker uint64, ok 
 		return 0, false
 	}
 	b := make([]byte, f.span)
-	if vm.peek.r.ReadAt(b, oop) != nil {
+	if vm.Mem.Reader.ReadAt(b, oop) != nil {
 		return 0, false
 	}
 	var in []byte
 	if f.holder != absent {
 		holder, ok := vm.heap.referenceIn(b, f.holder)
-		if in = make([]byte, f.holderSpan); !ok || vm.peek.r.ReadAt(in, holder) != nil {
+		if in = make([]byte, f.holderSpan); !ok || vm.Mem.Reader.ReadAt(in, holder) != nil {
 			return 0, false
 		}
 	}
@@ -197,12 +198,12 @@ const weakSince = 16
 // monitorObject returns the object that a monitor belongs to.
 func (c *ThreadDump) monitorObject(monitor uint64) (Object, bool) {
 	vm := c.vm
-	v, ok := vm.peek.member(monitor, vm.t.field("ObjectMonitor::_object"))
+	v, ok := vm.Mem.Member(monitor, vm.Field("ObjectMonitor::_object"))
 	if !ok || v == 0 {
 		return Object{}, false
 	}
-	if vm.major >= weakSince {
-		if v, ok = vm.peek.u64(v); !ok || v == 0 {
+	if vm.Major >= weakSince {
+		if v, ok = vm.Mem.U64(v); !ok || v == 0 {
 			return Object{}, false
 		}
 	}
@@ -267,7 +268,7 @@ func (c *ThreadDump) exclusiveOwner(oop, klass uint64) (by owner) {
 
 // carries returns the operating system thread of a java.lang.Thread object, 0 for a virtual one.
 func (c *ThreadDump) carries(thread uint64) uint32 {
-	addr, ok := c.vm.peek.u64(thread + c.vm.heap.thread.eetop)
+	addr, ok := c.vm.Mem.U64(thread + c.vm.heap.thread.eetop)
 	if !ok {
 		return 0
 	}
@@ -300,30 +301,30 @@ func (c *ThreadDump) virtualOwner(thread uint64) (by owner) {
 
 // compiling finds what a compiler thread is compiling.
 func (vm *VM) compiling(info *ThreadInfo, thread uint64) {
-	t := vm.t
+	t := vm.Tables
 	if vm.off.compilerEnv == absent {
 		return
 	}
-	env, ok := vm.peek.u64(thread + vm.off.compilerEnv)
+	env, ok := vm.Mem.U64(thread + vm.off.compilerEnv)
 	if !ok || env == 0 {
 		return
 	}
-	task, ok := vm.peek.member(env, t.field("ciEnv::_task"))
+	task, ok := vm.Mem.Member(env, t.Field("ciEnv::_task"))
 	if !ok || task == 0 {
 		return
 	}
-	ptr, ok := vm.peek.member(task, t.field("CompileTask::_method"))
+	ptr, ok := vm.Mem.Member(task, t.Field("CompileTask::_method"))
 	if !ok {
 		return
 	}
 	id, ok := vm.method(ptr)
 	m := vm.methodAt(id)
-	tier, ok2 := vm.peek.member(task, field{ok: true, offset: t.field("CompileTask::_comp_level").offset, width: 4})
+	tier, ok2 := vm.Mem.Member(task, vmstructs.Field{OK: true, Offset: t.Field("CompileTask::_comp_level").Offset, Width: 4})
 	if !ok || !ok2 || m == nil || tier > 4 {
 		return
 	}
 	info.Compiling, info.Tier = m.function, int(tier)
-	if bci, ok := vm.peek.member(task, field{ok: true, offset: t.field("CompileTask::_osr_bci").offset, width: 4, signed: true}); ok {
+	if bci, ok := vm.Mem.Member(task, vmstructs.Field{OK: true, Offset: t.Field("CompileTask::_osr_bci").Offset, Width: 4, Signed: true}); ok {
 		info.Loop = int64(bci) >= 0
 	}
 }

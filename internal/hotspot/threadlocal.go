@@ -27,19 +27,19 @@ const dtvAt = 8
 
 // learnLocal finds it. The thread pointer of glibc and musl on x86-64 is their pthread_t.
 func (vm *VM) learnLocal() (l local) {
-	f := vm.t.field("OSThread::_pthread_id")
-	if !f.ok || vm.arch != cpu.AMD64 {
+	f := vm.Field("OSThread::_pthread_id")
+	if !f.OK || vm.Arch != cpu.AMD64 {
 		return l
 	}
 	var common map[local]bool
 	seen := 0
 	threads, _ := vm.listThreads()
 	for _, t := range threads {
-		os, ok := vm.peek.u64(t.addr + vm.off.osThread)
+		os, ok := vm.Mem.U64(t.addr + vm.off.osThread)
 		if !ok {
 			continue
 		}
-		tp, ok := vm.peek.u64(os + f.offset)
+		tp, ok := vm.Mem.U64(os + f.Offset)
 		if !ok || tp < maxThreadVars {
 			continue
 		}
@@ -72,14 +72,14 @@ func (vm *VM) learnLocal() (l local) {
 // ThreadPointer returns where a Java thread's own storage is, as OpThread of a Follow does; false
 // if the VM does not know, or does not publish it.
 func (vm *VM) ThreadPointer(tid uint32) (uint64, bool) {
-	f := vm.t.field("OSThread::_pthread_id")
+	f := vm.Field("OSThread::_pthread_id")
 	thread, ok := vm.javaThread(tid)
-	if !f.ok || !ok || vm.arch != cpu.AMD64 {
+	if !f.OK || !ok || vm.Arch != cpu.AMD64 {
 		return 0, false
 	}
-	os, ok := vm.peek.u64(thread + vm.off.osThread)
+	os, ok := vm.Mem.U64(thread + vm.off.osThread)
 	if !ok {
 		return 0, false
 	}
-	return vm.peek.u64(os + f.offset)
+	return vm.Mem.U64(os + f.Offset)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -35,20 +36,20 @@ type threadTable struct {
 
 	tids *tidMap
 
-	listField, length, array, head field
+	listField, length, array, head vmstructs.Field
 	ok                             bool
 }
 
 func (vm *VM) openThreads() {
-	t, s := vm.t, &vm.threads
+	t, s := vm.Tables, &vm.threads
 	s.byTID = make(map[uint32]uint64)
 	s.native = make(map[uint32]time.Time)
-	s.listField = t.field("ThreadsSMRSupport::_java_thread_list")
-	s.length, s.array = t.field("ThreadsList::_length"), t.field("ThreadsList::_threads")
-	s.head = t.field("Threads::_thread_list")
-	list := s.listField.ok && s.length.ok && s.array.ok || s.head.ok && vm.off.threadNext != absent
+	s.listField = t.Field("ThreadsSMRSupport::_java_thread_list")
+	s.length, s.array = t.Field("ThreadsList::_length"), t.Field("ThreadsList::_threads")
+	s.head = t.Field("Threads::_thread_list")
+	list := s.listField.OK && s.length.OK && s.array.OK || s.head.OK && vm.off.threadNext != absent
 	if s.ok = list && vm.off.osThread != absent && vm.off.osThreadID != absent; !s.ok {
-		vm.note("the VM does not publish its list of threads: Java threads are not recognised")
+		vm.Note("the VM does not publish its list of threads: Java threads are not recognised")
 	}
 }
 
@@ -109,15 +110,15 @@ func (vm *VM) listThreads() (list []javaThread, whole bool) {
 		return nil, false
 	}
 	var addrs []uint64
-	if s.listField.ok {
+	if s.listField.OK {
 		addrs, whole = vm.threadArray()
 	} else {
 		seen := make(map[uint64]bool)
-		at, ok := vm.peek.static(s.head)
+		at, ok := vm.Mem.Static(s.head)
 		for ok && at != 0 && !seen[at] && len(addrs) < maxThreads {
 			seen[at] = true
 			addrs = append(addrs, at)
-			at, ok = vm.peek.u64(at + vm.off.threadNext)
+			at, ok = vm.Mem.U64(at + vm.off.threadNext)
 		}
 		whole = ok && at == 0
 	}
@@ -133,13 +134,13 @@ func (vm *VM) listThreads() (list []javaThread, whole bool) {
 			reqs = append(reqs, target.Read{Addr: a + vm.off.threadObj, Buf: b[8:16]})
 		}
 	}
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	reqs = reqs[:0]
 	for i := range addrs {
 		b := buf[20*i:][:20]
 		reqs = append(reqs, target.Read{Addr: word(b, 0) + vm.off.osThreadID, Buf: b[16:20]})
 	}
-	vm.peek.readV(reqs)
+	vm.Mem.ReadV(reqs)
 	out := make([]javaThread, 0, n)
 	for i, a := range addrs {
 		b := buf[20*i:][:20]
@@ -163,17 +164,17 @@ func (vm *VM) listThreads() (list []javaThread, whole bool) {
 func (vm *VM) threadArray() ([]uint64, bool) {
 	s := &vm.threads
 	for range 4 {
-		list, ok := vm.peek.static(s.listField)
-		n, ok1 := vm.peek.member(list, field{ok: true, offset: s.length.offset, width: 4})
-		array, ok2 := vm.peek.member(list, s.array)
+		list, ok := vm.Mem.Static(s.listField)
+		n, ok1 := vm.Mem.Member(list, vmstructs.Field{OK: true, Offset: s.length.Offset, Width: 4})
+		array, ok2 := vm.Mem.Member(list, s.array)
 		if !ok || !ok1 || !ok2 || n > maxThreads {
 			continue
 		}
 		raw := make([]byte, 8*n)
-		if n > 0 && (array == 0 || vm.peek.r.ReadAt(raw, array) != nil) {
+		if n > 0 && (array == 0 || vm.Mem.Reader.ReadAt(raw, array) != nil) {
 			continue
 		}
-		if again, ok := vm.peek.static(s.listField); !ok || again != list {
+		if again, ok := vm.Mem.Static(s.listField); !ok || again != list {
 			continue
 		}
 		out := make([]uint64, n)
@@ -221,7 +222,7 @@ func (vm *VM) ThreadName(tid uint32) (string, bool) {
 	if !ok || vm.off.threadObj == absent || !vm.heap.ok {
 		return "", false
 	}
-	object, ok := vm.peek.u64(addr + vm.off.threadObj)
+	object, ok := vm.Mem.U64(addr + vm.off.threadObj)
 	if !ok {
 		return "", false
 	}

@@ -113,7 +113,7 @@ func (vm *VM) threadLayout(oop uint64) *threadFields {
 		return f
 	}
 	klass, ok := vm.klassOf(oop)
-	super := vm.t.field("Klass::_super")
+	super := vm.Field("Klass::_super")
 	for range maxSupers {
 		if !ok || klass == 0 || klass&7 != 0 {
 			return f
@@ -121,7 +121,7 @@ func (vm *VM) threadLayout(oop uint64) *threadFields {
 		if vm.className(klass) == "java/lang/Thread" {
 			break
 		}
-		klass, ok = vm.peek.member(klass, super)
+		klass, ok = vm.Mem.Member(klass, super)
 	}
 	fields := vm.classFields(klass)
 	at := func(fields map[string]javaField, name, signature string) uint64 {
@@ -171,7 +171,7 @@ func spanOf(offsets []uint64) int {
 
 // className returns the name of a class as the VM has it, "" if it cannot be read.
 func (vm *VM) className(klass uint64) string {
-	at, ok := vm.peek.member(klass, vm.t.field("Klass::_name"))
+	at, ok := vm.Mem.Member(klass, vm.Field("Klass::_name"))
 	if !ok {
 		return ""
 	}
@@ -190,18 +190,18 @@ func (vm *VM) ThreadState(tid uint32) (s ThreadState, ok bool) {
 		return s, false
 	}
 	if vm.off.threadState != absent {
-		if v, ok := vm.peek.u32(addr + vm.off.threadState); ok {
+		if v, ok := vm.Mem.U32(addr + vm.off.threadState); ok {
 			s.VM = vmState(v)
 		}
 	}
 	if vm.off.threadObj == absent || !vm.heap.ok {
 		return s, true
 	}
-	object, ok := vm.peek.u64(addr + vm.off.threadObj)
+	object, ok := vm.Mem.U64(addr + vm.off.threadObj)
 	if !ok {
 		return s, false
 	}
-	vm.heap.refresh(&vm.peek)
+	vm.heap.refresh(&vm.Mem)
 	for range 3 {
 		if v, ok := vm.threadStatus(addr, object); ok {
 			s.Java = javaStates[v]
@@ -229,18 +229,18 @@ func (vm *VM) threadStatus(addr, ref uint64) (uint32, bool) {
 			return 0, false
 		}
 	}
-	v, ok := vm.peek.u32(in + f.status)
+	v, ok := vm.Mem.U32(in + f.status)
 	if !ok {
 		return 0, false
 	}
-	back, ok := vm.peek.u64(oop + f.eetop)
+	back, ok := vm.Mem.U64(oop + f.eetop)
 	return v, ok && back == addr
 }
 
 // i64 reads a Java long.
 func (vm *VM) i64(addr uint64) (int64, bool) {
 	var b [8]byte
-	if vm.peek.r.ReadAt(b[:], addr) != nil {
+	if vm.Mem.Reader.ReadAt(b[:], addr) != nil {
 		return 0, false
 	}
 	return int64(binary.LittleEndian.Uint64(b[:])), true

@@ -28,7 +28,7 @@ func (vm *VM) upcallAnchor(c *walk.Cursor, e *pcEntry) uint64 {
 	if vm.off.upcallFrameData == absent || e.blob == nil {
 		return 0
 	}
-	off, ok := vm.peek.u32(e.blob.start + vm.off.upcallFrameData)
+	off, ok := vm.Mem.U32(e.blob.start + vm.off.upcallFrameData)
 	if !ok || uint64(off) > maxFrame {
 		return 0
 	}

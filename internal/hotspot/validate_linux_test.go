@@ -49,8 +49,8 @@ func openStopped(t *testing.T) *VM {
 // batches without a use.
 func TestReplacedCode(t *testing.T) {
 	vm := openStopped(t)
-	mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{}}
-	vm.peek.r = mem
+	mem := &changed{Reader: vm.Mem.Reader, words: map[uint64]uint64{}}
+	vm.Mem.Reader = mem
 	for _, batches := range []int{1, aheadBatches, aheadBatches + 3} {
 		vm.BeginBatch()
 		var b *blob
@@ -80,7 +80,7 @@ func TestReplacedCode(t *testing.T) {
 		mem.words[b.start-vm.code.layout.blockHeader] = 0
 		mem.words[b.start-vm.code.layout.blockHeader+8] = 0
 		mem.words[m.constMethod] = ^uint64(0)
-		mem.words[m.ptr+vm.methods.layout.constMethod.offset] = 8
+		mem.words[m.ptr+vm.methods.layout.constMethod.Offset] = 8
 		vm.BeginBatch()
 		if e := vm.cached(pc); e != nil {
 			t.Errorf("after %d batches the freed code is cached", batches)
@@ -112,8 +112,8 @@ func TestReplacedCode(t *testing.T) {
 // The caches of a process that has ended are kept for its last samples.
 func TestEnded(t *testing.T) {
 	vm := openStopped(t)
-	mem := &changed{Reader: vm.peek.r}
-	vm.peek.r = mem
+	mem := &changed{Reader: vm.Mem.Reader}
+	vm.Mem.Reader = mem
 	vm.BeginBatch()
 	var pcs []uint64
 	unknown := 0
@@ -171,8 +171,8 @@ func TestChecksAreBatched(t *testing.T) {
 		}
 		vm.BeginBatch()
 	}
-	mem := &changed{Reader: vm.peek.r}
-	vm.peek.r = mem
+	mem := &changed{Reader: vm.Mem.Reader}
+	vm.Mem.Reader = mem
 	for _, pc := range pcs {
 		vm.classify(pc)
 	}
@@ -205,8 +205,8 @@ func TestTornMethod(t *testing.T) {
 	d := &whole.nm.debug
 	for what, missing := range map[string]uint64{"first": d.pcsLo, "last": d.pcsLo + d.size() - sizeofPCDesc} {
 		vm := openVM(t, p)
-		mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{missing: 0}}
-		vm.peek.r = mem
+		mem := &changed{Reader: vm.Mem.Reader, words: map[uint64]uint64{missing: 0}}
+		vm.Mem.Reader = mem
 		b := vm.find(whole.start)
 		if b == nil {
 			t.Fatal("the method is not found")

@@ -39,7 +39,7 @@ func BenchmarkBeginBatch(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, x := range all {
-			x.used = vm.batch
+			x.used = vm.Batch
 		}
 		vm.BeginBatch()
 	}

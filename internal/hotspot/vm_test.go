@@ -104,15 +104,15 @@ func openVM(t testing.TB, p *target.Process) *VM {
 // of used blocks in which no blob is found: those that the VM has just allocated.
 func eachBlob(t testing.TB, vm *VM, f func(*blob)) (missing int) {
 	t.Helper()
-	length := vm.t.field("HeapBlock::Header::_length")
+	length := vm.Field("HeapBlock::Header::_length")
 	for i := range vm.code.heaps {
 		h := &vm.code.heaps[i]
 		for at := h.low; at < h.high; {
-			n, ok := vm.peek.member(at, length)
+			n, ok := vm.Mem.Member(at, length)
 			if !ok || n == 0 {
 				break
 			}
-			used, _ := vm.peek.member(at, vm.code.layout.used)
+			used, _ := vm.Mem.Member(at, vm.code.layout.used)
 			if used != 0 {
 				start := at + vm.code.layout.blockHeader
 				b := vm.find(start)
@@ -142,8 +142,8 @@ func TestCodeCache(t *testing.T) {
 		began := time.Now()
 		vm := openVM(t, p)
 		took := time.Since(began)
-		if vm.Major() != major {
-			t.Errorf("major is %d, want %d", vm.Major(), major)
+		if vm.Major != major {
+			t.Errorf("major is %d, want %d", vm.Major, major)
 		}
 		if !strings.HasPrefix(vm.Version(), fmt.Sprint(major)) {
 			t.Errorf("version %q", vm.Version())

@@ -14,7 +14,7 @@ func (vm *VM) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
 	if !ok {
 		return 0, "", false
 	}
-	vm.heap.refresh(&vm.peek)
+	vm.heap.refresh(&vm.Mem)
 	vm.heap.begin()
 	for range 3 {
 		if id, name, sure := vm.mounted(addr); sure {
@@ -26,8 +26,8 @@ func (vm *VM) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
 
 // mounted reads which virtual thread a JavaThread carries; id is 0 if it carries none.
 func (vm *VM) mounted(thread uint64) (id uint64, name string, sure bool) {
-	carrier, ok1 := vm.peek.u64(thread + vm.off.threadObj)
-	current, ok2 := vm.peek.u64(thread + vm.off.vthread)
+	carrier, ok1 := vm.Mem.U64(thread + vm.off.threadObj)
+	current, ok2 := vm.Mem.U64(thread + vm.off.vthread)
 	if !ok1 || !ok2 {
 		return 0, "", false
 	}
@@ -52,7 +52,7 @@ func (vm *VM) mounted(thread uint64) (id uint64, name string, sure bool) {
 		return 0, "", false
 	}
 	var b [8]byte
-	if vm.peek.r.ReadAt(b[:], oop+f.offset) != nil {
+	if vm.Mem.Reader.ReadAt(b[:], oop+f.offset) != nil {
 		return 0, "", false
 	}
 	if id = binary.LittleEndian.Uint64(b[:]); id == 0 {

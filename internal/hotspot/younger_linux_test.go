@@ -31,8 +31,8 @@ func TestYoungerThanPages(t *testing.T) {
 	syscall.Kill(p.PID, syscall.SIGSTOP)
 	now, vm := openVM(t, p), openVM(t, p)
 	vm.BeginBatch()
-	pages := &early{Reader: vm.peek.r}
-	vm.peek.r = pages
+	pages := &early{Reader: vm.Mem.Reader}
+	vm.Mem.Reader = pages
 	found := 0
 	eachBlob(t, now, func(b *blob) {
 		if b.nm == nil {

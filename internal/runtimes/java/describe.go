@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/runtimes"
@@ -47,7 +48,7 @@ func describe(to runtimes.Observations, vm *hotspot.VM, c *hotspot.PerfData) {
 }
 
 // tellFlag reports one flag.
-func tellFlag(to runtimes.Observations, f hotspot.SetFlag) {
+func tellFlag(to runtimes.Observations, f vmstructs.SetFlag) {
 	kind, value := uint16(profile.StringFlag), profile.Text(redact.Value(f.Name, f.Value))
 	switch f.Kind {
 	case "bool":
@@ -107,7 +108,7 @@ func collectorsOf(vm *hotspot.VM) (young, old string) {
 	case "CMS":
 		return "ParNew", "ConcurrentMarkSweep"
 	case "ZGC":
-		if v, ok := vm.Flag("ZGenerational"); ok && v == "true" || !ok && vm.Major() >= 24 {
+		if v, ok := vm.Flag("ZGenerational"); ok && v == "true" || !ok && vm.Major >= 24 {
 			return "ZGC Minor", "ZGC Major"
 		}
 		return "N/A", "Z"

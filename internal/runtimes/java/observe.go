@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
@@ -36,7 +37,7 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 		o.asked++
 		c, err := i.OpenPerfData()
 		if err != nil {
-			if !errors.Is(err, hotspot.ErrNotReady) {
+			if !errors.Is(err, vmstructs.ErrNotReady) {
 				o.asked, o.missing, o.told = counterPatience, true, true
 				to.Note(fmt.Sprintf("heap, collections, classes and compilations are not told of: %v", err))
 				describe(to, i.VM, nil)

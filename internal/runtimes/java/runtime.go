@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
@@ -44,9 +45,9 @@ func (f finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, e
 	switch {
 	case err == nil:
 		return &instance{VM: vm}, nil
-	case errors.Is(err, hotspot.ErrNotHotSpot):
+	case errors.Is(err, vmstructs.ErrNotHotSpot):
 		err = runtimes.Mark(err, runtimes.ErrAbsent)
-	case errors.Is(err, hotspot.ErrNotReady):
+	case errors.Is(err, vmstructs.ErrNotReady):
 		err = runtimes.Mark(err, runtimes.ErrNotReady)
 	}
 	return nil, err

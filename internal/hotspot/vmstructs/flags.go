@@ -1,4 +1,4 @@
-package hotspot
+package vmstructs
 
 import (
 	"encoding/binary"
@@ -13,7 +13,7 @@ const maxFlags = 1 << 13 // a product VM has about 700 to 1,300
 
 // jvmFlag is one of the VM's -XX flags.
 type jvmFlag struct {
-	addr uint64 // counted from tables.base
+	addr uint64 // counted from Tables.base
 	kind string // type, as the VM calls it; "" if the VM holds it as a number (17+)
 }
 
@@ -27,25 +27,25 @@ func (vm *VM) flag(name string) (jvmFlag, bool) {
 		return jvmFlag{}, false
 	}
 	f, ok := vm.flags.byName[name]
-	f.addr += vm.t.base
+	f.addr += vm.Tables.base
 	return f, ok
 }
 
 // readFlags finds the flags by name, and who set each of them (an index into flagOrigins). Their
 // values are read on request.
 func (vm *VM) readFlags() (flags *flagTable, from map[string]uint8, err error) {
-	t := vm.t
+	t := vm.Tables
 	class := "JVMFlag"
-	if !t.field("JVMFlag::flags").ok {
+	if !t.Field("JVMFlag::flags").OK {
 		class = "Flag" // 8
 	}
-	table, ok1 := vm.peek.static(t.field(class + "::flags"))
-	count, ok2 := vm.peek.static(t.field(class + "::numFlags"))
-	origin := t.field(class + "::_flags")
-	size, name, addr, kind := t.sizes[class], t.field(class+"::_name"), t.field(class+"::_addr"), t.field(class+"::_type")
+	table, ok1 := vm.Mem.Static(t.Field(class + "::flags"))
+	count, ok2 := vm.Mem.Static(t.Field(class + "::numFlags"))
+	origin := t.Field(class + "::_flags")
+	size, name, addr, kind := t.Sizes[class], t.Field(class+"::_name"), t.Field(class+"::_addr"), t.Field(class+"::_type")
 	flags, from = &flagTable{make(map[string]jvmFlag)}, make(map[string]uint8)
-	if !ok1 || !ok2 || size < 16 || size > 256 || !name.ok || !addr.ok {
-		vm.note("the VM does not publish its flags: the collector is unknown")
+	if !ok1 || !ok2 || size < 16 || size > 256 || !name.OK || !addr.OK {
+		vm.Note("the VM does not publish its flags: the collector is unknown")
 		return flags, from, nil
 	}
 	if table == 0 || count == 0 {
@@ -53,20 +53,20 @@ func (vm *VM) readFlags() (flags *flagTable, from map[string]uint8, err error) {
 	}
 	count = min(count, maxFlags)
 	raw := make([]byte, count*size)
-	if vm.peek.r.ReadAt(raw, table) != nil {
-		vm.note("the VM's flags cannot be read: the collector is unknown")
+	if vm.Mem.Reader.ReadAt(raw, table) != nil {
+		vm.Note("the VM's flags cannot be read: the collector is unknown")
 		return flags, from, nil
 	}
 	kinds := make(map[string]string) // each read once
-	texts := chunked{r: vm.peek.r, chunks: make(map[uint64][]byte)}
+	texts := chunked{r: vm.Mem.Reader, chunks: make(map[uint64][]byte)}
 	for ; len(raw) >= int(size); raw = raw[size:] {
-		s, ok := texts.cstring(name.load(raw))
+		s, ok := texts.cstring(name.Load(raw))
 		if !ok || s == "" {
 			continue
 		}
-		f := jvmFlag{addr: addr.load(raw) - t.base}
-		if kind.width == 8 {
-			kind, _ := texts.cstring(kind.load(raw))
+		f := jvmFlag{addr: addr.Load(raw) - t.base}
+		if kind.Width == 8 {
+			kind, _ := texts.cstring(kind.Load(raw))
 			if known, ok := kinds[kind]; ok {
 				kind = known
 			} else {
@@ -74,10 +74,10 @@ func (vm *VM) readFlags() (flags *flagTable, from map[string]uint8, err error) {
 			}
 			f.kind = kind
 		} else {
-			f.kind = flagKinds[uint32(kind.load(raw))]
+			f.kind = flagKinds[uint32(kind.Load(raw))]
 		}
-		if origin.ok {
-			from[s] = uint8(origin.load(raw) & originMask)
+		if origin.OK {
+			from[s] = uint8(origin.Load(raw) & originMask)
 		}
 		flags.byName[s] = f
 	}
@@ -116,8 +116,8 @@ func (vm *VM) SetFlags() []SetFlag {
 		s := SetFlag{Name: name, Kind: f.kind, Origin: flagOrigins[from]}
 		if f.kind == "ccstr" || f.kind == "ccstrlist" {
 			var at uint64
-			if at, ok = vm.peek.u64(f.addr); ok && at != 0 {
-				s.Value, ok = vm.peek.cstring(at, maxTableString)
+			if at, ok = vm.Mem.U64(f.addr); ok && at != 0 {
+				s.Value, ok = vm.Mem.CString(at, MaxString)
 			}
 		} else {
 			s.Value, ok = vm.Flag(name)
@@ -146,12 +146,12 @@ func (vm *VM) Flag(name string) (value string, ok bool) {
 	var b [8]byte
 	switch f.kind {
 	case "bool":
-		if vm.peek.r.ReadAt(b[:1], f.addr) != nil {
+		if vm.Mem.Reader.ReadAt(b[:1], f.addr) != nil {
 			return "", false
 		}
 		return strconv.FormatBool(b[0] != 0), true
 	case "int", "uint":
-		if vm.peek.r.ReadAt(b[:4], f.addr) != nil {
+		if vm.Mem.Reader.ReadAt(b[:4], f.addr) != nil {
 			return "", false
 		}
 		v := binary.LittleEndian.Uint32(b[:])
@@ -160,12 +160,12 @@ func (vm *VM) Flag(name string) (value string, ok bool) {
 		}
 		return strconv.FormatUint(uint64(v), 10), true
 	case "double":
-		if vm.peek.r.ReadAt(b[:], f.addr) != nil {
+		if vm.Mem.Reader.ReadAt(b[:], f.addr) != nil {
 			return "", false
 		}
 		return strconv.FormatFloat(math.Float64frombits(binary.LittleEndian.Uint64(b[:])), 'g', -1, 64), true
 	case "intx", "uintx", "uint64_t", "size_t":
-		if vm.peek.r.ReadAt(b[:], f.addr) != nil {
+		if vm.Mem.Reader.ReadAt(b[:], f.addr) != nil {
 			return "", false
 		}
 		v := binary.LittleEndian.Uint64(b[:])
@@ -177,13 +177,19 @@ func (vm *VM) Flag(name string) (value string, ok bool) {
 	return "", false
 }
 
-// flagSet reports whether the VM has the bool flag and it is true.
-func (vm *VM) flagSet(name string) bool {
+// HasFlag reports whether the VM has a flag of this name.
+func (vm *VM) HasFlag(name string) bool {
+	_, ok := vm.flag(name)
+	return ok
+}
+
+// FlagSet reports whether the VM has the bool flag and it is true.
+func (vm *VM) FlagSet(name string) bool {
 	f, ok := vm.flag(name)
 	if !ok {
 		return false
 	}
-	v, ok := vm.peek.u8(f.addr)
+	v, ok := vm.Mem.U8(f.addr)
 	return ok && v != 0
 }
 
@@ -193,7 +199,7 @@ func (vm *VM) GC() string {
 		{"UseG1GC", "G1"}, {"UseParallelGC", "Parallel"}, {"UseParallelOldGC", "Parallel"}, {"UseZGC", "ZGC"}, {"UseShenandoahGC", "Shenandoah"},
 		{"UseConcMarkSweepGC", "CMS"}, {"UseEpsilonGC", "Epsilon"}, {"UseSerialGC", "Serial"},
 	} {
-		if vm.flagSet(c.flag) {
+		if vm.FlagSet(c.flag) {
 			return c.name
 		}
 	}

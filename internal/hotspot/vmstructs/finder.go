@@ -1,4 +1,4 @@
-package hotspot
+package vmstructs
 
 import (
 	"path"
@@ -32,9 +32,6 @@ const (
 
 // NewFinder returns a Finder that knows no file.
 func NewFinder() *Finder { return &Finder{without: map[fileID]time.Time{}, now: time.Now} }
-
-// Open is Open, except that it uses and updates what the Finder knows.
-func (f *Finder) Open(p *target.Process) (*VM, error) { return openIn(p, f) }
 
 // Without reports whether the file behind the mapping is known to hold no VM. It looks only at the
 // mapping.

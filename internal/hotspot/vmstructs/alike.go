@@ -1,4 +1,4 @@
-package hotspot
+package vmstructs
 
 import (
 	"maps"
@@ -11,18 +11,17 @@ import (
 // library's identity, because a VM that is still starting, or is hostile, would then pass its data
 // to all others.
 type alike struct {
-	tables []weak.Pointer[published]
+	tables []weak.Pointer[Published]
 	flags  []weak.Pointer[flagTable]
-	room   *standingRoom
 }
 
 // published returns the tables of another VM if they are equal to p, else p.
-func (f *Finder) published(p *published) *published {
+func (f *Finder) published(p *Published) *Published {
 	if f == nil {
 		return p
 	}
-	return intern(&f.alike.tables, p, func(a, b *published) bool {
-		return maps.Equal(a.sizes, b.sizes) && maps.Equal(a.ints, b.ints) && maps.Equal(a.longs, b.longs) && maps.Equal(a.fields, b.fields)
+	return intern(&f.alike.tables, p, func(a, b *Published) bool {
+		return maps.Equal(a.Sizes, b.Sizes) && maps.Equal(a.Ints, b.Ints) && maps.Equal(a.Longs, b.Longs) && maps.Equal(a.Fields, b.Fields)
 	})
 }
 
@@ -32,17 +31,6 @@ func (f *Finder) flags(t *flagTable) *flagTable {
 		return t
 	}
 	return intern(&f.alike.flags, t, func(a, b *flagTable) bool { return maps.Equal(a.byName, b.byName) })
-}
-
-// standing returns the scratch space for looking at places, which one VM uses at a time.
-func (f *Finder) standing() *standingRoom {
-	if f == nil {
-		return &standingRoom{}
-	}
-	if f.alike.room == nil {
-		f.alike.room = &standingRoom{}
-	}
-	return f.alike.room
 }
 
 // maxAlike bounds how many different values are compared.

@@ -1,4 +1,4 @@
-package hotspot
+package vmstructs
 
 import (
 	"bytes"
@@ -22,9 +22,9 @@ const maxStrings = 64 << 20
 // errNoTables is returned for files that hold no VM, whichever process maps them.
 var errNoTables = fmt.Errorf("no VM tables are exported: %w", ErrNotHotSpot)
 
-// findVM looks for the file among p's mappings that exports the VM's tables and returns the
+// Find looks for the file among p's mappings that exports the VM's tables and returns the
 // addresses of its symbols in the process, the file and the mappings. known may be nil.
-func findVM(p *target.Process, known *Finder) (symbols map[string]uint64, file string, maps []target.Mapping, err error) {
+func Find(p *target.Process, known *Finder) (symbols map[string]uint64, file string, maps []target.Mapping, err error) {
 	if maps, err = p.Mappings(); err != nil {
 		return nil, "", nil, err
 	}

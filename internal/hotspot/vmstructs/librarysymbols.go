@@ -1,4 +1,4 @@
-package hotspot
+package vmstructs
 
 import (
 	"debug/elf"
@@ -15,32 +15,32 @@ const (
 	// maxSymbolBytes bounds a symbol table, and its names, in bytes each; libjvm's have 1.6 and 4
 	// MB.
 	maxSymbolBytes = 256 << 20
-	// symbolSize is the size of an Elf64_Sym: name, info, other, section, value, size.
-	symbolSize = 24
+	// SymbolSize is the size of an Elf64_Sym: name, info, other, section, value, size.
+	SymbolSize = 24
 )
 
-// librarySymbols returns the symbol table of the VM's library in its raw form, with its names and
+// LibrarySymbols returns the symbol table of the VM's library in its raw form, with its names and
 // what to add to its addresses. Distributions of JDK 9 and later mostly leave it in; it is an error
 // if it was stripped.
-func (vm *VM) librarySymbols() (syms, strs []byte, bias uint64, err error) {
+func (vm *VM) LibrarySymbols() (syms, strs []byte, bias uint64, err error) {
 	fail := func(err error) ([]byte, []byte, uint64, error) {
-		return nil, nil, 0, fmt.Errorf("read the symbols of the VM's library %s: %w", vm.file, err)
+		return nil, nil, 0, fmt.Errorf("read the symbols of the VM's library %s: %w", vm.File, err)
 	}
-	if vm.process == nil {
+	if vm.Process == nil {
 		return fail(errors.New("there is only an image of memory"))
 	}
-	maps, err := vm.process.Mappings()
+	maps, err := vm.Process.Mappings()
 	if err != nil {
 		return fail(err)
 	}
-	if strings.HasSuffix(vm.file, ".dll") {
+	if strings.HasSuffix(vm.File, ".dll") {
 		return fail(errors.New("Windows keeps them in a PDB, which is not there"))
 	}
-	i := slices.IndexFunc(maps, func(m target.Mapping) bool { return m.Path == vm.file && m.FileBacked() })
+	i := slices.IndexFunc(maps, func(m target.Mapping) bool { return m.Path == vm.File && m.FileBacked() })
 	if i < 0 {
 		return fail(errors.New("it is not mapped any more"))
 	}
-	f, err := vm.process.OpenFile(maps[i])
+	f, err := vm.Process.OpenFile(maps[i])
 	if err != nil {
 		return fail(err)
 	}

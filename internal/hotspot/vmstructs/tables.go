@@ -1,4 +1,4 @@
-package hotspot
+package vmstructs
 
 import (
 	"encoding/binary"
@@ -8,36 +8,36 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// Bounds on what the target's tables may claim. A product VM has about 1,600
-// fields, 900 types and 900 constants.
-const (
-	maxTableEntries = 1 << 14
-	maxTableString  = 512
-)
+// maxTableEntries bounds what the target's tables may claim. A product VM has about 1,600 fields,
+// 900 types and 900 constants.
+const maxTableEntries = 1 << 14
 
-// field is one entry of gHotSpotVMStructs.
-type field struct {
-	offset uint64 // in the object, for instance fields
-	addr   uint64 // of the variable, for static fields
-	width  uint8  // bytes, 8 if not known
-	signed bool
-	ok     bool // the VM publishes it
-	typ    string
+// MaxString bounds the strings by which a VM names things, in bytes.
+const MaxString = 512
+
+// Field is one entry of gHotSpotVMStructs.
+type Field struct {
+	Offset uint64 // in the object, for instance fields
+	Addr   uint64 // of the variable, for static fields
+	Width  uint8  // bytes, 8 if not known
+	Signed bool
+	OK     bool   // the VM publishes it
+	Type   string // in C++, without const and volatile
 }
 
-// tables is what a VM publishes about itself: the four gHotSpotVM* arrays. VMs of the same library
+// Tables is what a VM publishes about itself: the four gHotSpotVM* arrays. VMs of the same library
 // share everything but the address.
-type tables struct {
-	*published
+type Tables struct {
+	*Published
 	base uint64 // base of addresses: where the first array's symbol is
 }
 
-// published is the part that is the same in all VMs of a library. It does not change.
-type published struct {
-	fields map[string]field  // "Type::field"; addresses are counted from tables.base
-	sizes  map[string]uint64 // of types, bytes
-	ints   map[string]int32
-	longs  map[string]uint64
+// Published is the part that is the same in all VMs of a library. It does not change.
+type Published struct {
+	Fields map[string]Field  // "Type::field"; Tables.Here gives their addresses
+	Sizes  map[string]uint64 // of types, bytes
+	Ints   map[string]int32  // constants
+	Longs  map[string]uint64 // constants
 }
 
 // symbolNames are the exported variables that describe the arrays: the first of
@@ -103,7 +103,7 @@ func (c *chunked) ReadAt(p []byte, addr uint64) error {
 // bytes.
 func (c *chunked) cstring(addr uint64) (string, bool) {
 	var s []byte
-	for len(s) < maxTableString {
+	for len(s) < MaxString {
 		b := c.chunk(addr &^ (chunkSize - 1))
 		if b == nil {
 			return "", false
@@ -113,7 +113,7 @@ func (c *chunked) cstring(addr uint64) (string, bool) {
 			if ch == 0 {
 				return string(append(s, b[:i]...)), true
 			}
-			if i >= maxTableString {
+			if i >= MaxString {
 				return "", false
 			}
 		}
@@ -197,14 +197,14 @@ func column32(entry []byte, off uint64) uint32 {
 
 // readTables decodes the four arrays. The error wraps ErrNotReady if the VM has
 // not filled them in yet.
-func readTables(r target.Reader, symbols map[string]uint64) (*tables, error) {
+func readTables(r target.Reader, symbols map[string]uint64) (*Tables, error) {
 	t := &tableReader{mem: chunked{r: r, chunks: make(map[uint64][]byte)}, symbols: symbols}
 	base := symbols[symbolNames[0]]
-	out := &published{
-		fields: make(map[string]field, 2048),
-		sizes:  make(map[string]uint64, 1024),
-		ints:   make(map[string]int32, 1024),
-		longs:  make(map[string]uint64, 128),
+	out := &Published{
+		Fields: make(map[string]Field, 2048),
+		Sizes:  make(map[string]uint64, 1024),
+		Ints:   make(map[string]int32, 1024),
+		Longs:  make(map[string]uint64, 128),
 	}
 	unsigned := make(map[string]bool)
 
@@ -213,7 +213,7 @@ func readTables(r target.Reader, symbols map[string]uint64) (*tables, error) {
 	t.array("gHotSpotVMTypes", "gHotSpotVMTypeEntryArrayStride", func(e []byte) bool {
 		s, ok := t.mem.cstring(column(e, name))
 		if ok {
-			out.sizes[s] = column(e, size)
+			out.Sizes[s] = column(e, size)
 			unsigned[s] = column32(e, isUnsigned) != 0
 		}
 		return column(e, name) != 0
@@ -234,81 +234,81 @@ func readTables(r target.Reader, symbols map[string]uint64) (*tables, error) {
 		}
 		of, _ := t.mem.cstring(column(e, typeString))
 		of = strings.TrimPrefix(strings.TrimPrefix(of, "const "), "volatile ")
-		f := field{ok: true, width: 8, typ: of}
+		f := Field{OK: true, Width: 8, Type: of}
 		if column32(e, static) != 0 {
-			if f.addr = column(e, address); f.addr != 0 {
-				f.addr -= base
+			if f.Addr = column(e, address); f.Addr != 0 {
+				f.Addr -= base
 			}
 		} else {
-			f.offset = column(e, offset)
+			f.Offset = column(e, offset)
 		}
-		if n := out.sizes[of]; !strings.HasSuffix(of, "*") && (n == 1 || n == 2 || n == 4) {
-			f.width, f.signed = uint8(n), !unsigned[of]
+		if n := out.Sizes[of]; !strings.HasSuffix(of, "*") && (n == 1 || n == 2 || n == 4) {
+			f.Width, f.Signed = uint8(n), !unsigned[of]
 		}
-		out.fields[typ+"::"+fld] = f
+		out.Fields[typ+"::"+fld] = f
 		return true
 	})
 
 	name, value := t.value("gHotSpotVMIntConstantEntryNameOffset"), t.value("gHotSpotVMIntConstantEntryValueOffset")
 	t.array("gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntryArrayStride", func(e []byte) bool {
 		if s, ok := t.mem.cstring(column(e, name)); ok {
-			out.ints[s] = int32(column32(e, value))
+			out.Ints[s] = int32(column32(e, value))
 		}
 		return column(e, name) != 0
 	})
 	name, value = t.value("gHotSpotVMLongConstantEntryNameOffset"), t.value("gHotSpotVMLongConstantEntryValueOffset")
 	t.array("gHotSpotVMLongConstants", "gHotSpotVMLongConstantEntryArrayStride", func(e []byte) bool {
 		if s, ok := t.mem.cstring(column(e, name)); ok {
-			out.longs[s] = column(e, value)
+			out.Longs[s] = column(e, value)
 		}
 		return column(e, name) != 0
 	})
 	if t.err != nil {
 		return nil, t.err
 	}
-	return &tables{out, base}, nil
+	return &Tables{out, base}, nil
 }
 
-// here returns a published field with its address in this VM.
-func (t *tables) here(f field) field {
-	if f.addr != 0 {
-		f.addr += t.base
+// Here returns a published field with its address in this VM.
+func (t *Tables) Here(f Field) Field {
+	if f.Addr != 0 {
+		f.Addr += t.base
 	}
 	return f
 }
 
-// field returns the first of the named fields that the VM publishes.
-func (t *tables) field(names ...string) field {
+// Field returns the first of the named fields that the VM publishes.
+func (t *Tables) Field(names ...string) Field {
 	for _, n := range names {
-		if f, ok := t.fields[n]; ok {
-			return t.here(f)
+		if f, ok := t.Fields[n]; ok {
+			return t.Here(f)
 		}
 	}
-	return field{}
+	return Field{}
 }
 
-// load takes the field's value out of the object's bytes, sign-extended if its type is signed. It
+// Load takes the field's value out of the object's bytes, sign-extended if its type is signed. It
 // returns 0 if the field is not published or lies outside.
-func (f field) load(object []byte) uint64 {
-	if !f.ok || f.offset > uint64(len(object)) || uint64(len(object))-f.offset < uint64(f.width) {
+func (f Field) Load(object []byte) uint64 {
+	if !f.OK || f.Offset > uint64(len(object)) || uint64(len(object))-f.Offset < uint64(f.Width) {
 		return 0
 	}
-	b := object[f.offset:]
-	switch f.width {
+	b := object[f.Offset:]
+	switch f.Width {
 	case 1:
-		if f.signed {
+		if f.Signed {
 			return uint64(int8(b[0]))
 		}
 		return uint64(b[0])
 	case 2:
 		v := binary.LittleEndian.Uint16(b)
-		if f.signed {
+		if f.Signed {
 			return uint64(int16(v))
 		}
 		return uint64(v)
 	case 4:
 		v := binary.LittleEndian.Uint32(b)
-		if f.signed {
+		if f.Signed {
 			return uint64(int32(v))
 		}
 		return uint64(v)
@@ -316,14 +316,10 @@ func (f field) load(object []byte) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// end returns the offset just above the field.
-func (f field) end() uint64 {
-	if !f.ok {
+// End returns the offset just above the field.
+func (f Field) End() uint64 {
+	if !f.OK {
 		return 0
 	}
-	return f.offset + uint64(f.width)
+	return f.Offset + uint64(f.Width)
 }
-
-// typeOf returns the C++ type of a field as the VM names it, "" if it is not
-// published.
-func (t *tables) typeOf(name string) string { return t.fields[name].typ }

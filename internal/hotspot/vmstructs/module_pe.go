@@ -1,4 +1,4 @@
-package hotspot
+package vmstructs
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package hotspot
+package vmstructs
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func TestFinder(t *testing.T) {
 	if unknown() == 0 {
 		t.Fatal("a Finder that has seen no file knows all files of this process")
 	}
-	if _, err := f.Open(p); !errors.Is(err, ErrNotHotSpot) {
+	if _, _, err := Open(p, f); !errors.Is(err, ErrNotHotSpot) {
 		t.Fatalf("this process, which has no VM: %v", err)
 	}
 	if n := unknown(); n != 0 {

@@ -1,8 +1,8 @@
-package hotspot
+package vmstructs
 
 import "errors"
 
-// Errors of Open.
+// Errors of Open and OpenReader.
 var (
 	// ErrNotHotSpot is returned if the process has no HotSpot Java VM in it.
 	ErrNotHotSpot = errors.New("no HotSpot Java VM")
