@@ -1,7 +1,6 @@
 package hotspot
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -330,12 +329,4 @@ func (vm *VM) blobAt(id uint32) *blob {
 		return nil
 	}
 	return vm.code.blobs[id]
-}
-
-// word reads the 8 bytes at off; 0 if b does not hold them.
-func word(b []byte, off uint64) uint64 {
-	if off > uint64(len(b)) || uint64(len(b))-off < 8 {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(b[off:])
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -211,16 +212,16 @@ func (vm *VM) walkHeap(c *walk.Cursor, entry uint64) bool {
 	if object == nil || moved(object) {
 		return false
 	}
-	tail, null, ok := vm.heap.copiedReference(c, object, k.tail, true)
+	tail, null, ok := vm.copiedReference(c, object, k.tail, true)
 	for range mostChunks {
 		if null || !ok {
 			return ok
 		}
 		head := c.Copied(tail, k.start)
-		if head == nil || moved(head) || vm.heap.klassIn(head) != k.chunk || !vm.walkChunk(c, tail, head) {
+		if head == nil || moved(head) || vm.heap.KlassIn(head) != k.chunk || !vm.walkChunk(c, tail, head) {
 			return false
 		}
-		tail, null, ok = vm.heap.copiedReference(c, head, k.parent, false)
+		tail, null, ok = vm.copiedReference(c, head, k.parent, false)
 	}
 	return false
 }
@@ -232,17 +233,17 @@ func moved(object []byte) bool { return object[0]&3 == 3 }
 // copiedReference is referenceIn for an object that was copied with the sample. If current is set,
 // the reference must be one that the thread itself would follow: while the collector moves objects,
 // others may lead to an object's old address.
-func (h *heapLayout) copiedReference(c *walk.Cursor, object []byte, offset uint64, current bool) (addr uint64, null, ok bool) {
+func (vm *VM) copiedReference(c *walk.Cursor, object []byte, offset uint64, current bool) (addr uint64, null, ok bool) {
 	// ZGC colors null too.
-	if addr, ok = h.referenceIn(object, offset); !ok || addr == 0 {
+	if addr, ok = vm.heap.ReferenceIn(object, offset); !ok || addr == 0 {
 		return 0, true, true
 	}
-	if current && h.color.mode == colorGenerational {
+	if current && vm.heap.Generational() {
 		if len(c.Regions) < 2 || len(c.Regions[1].Bytes) != 8 {
 			return 0, false, false
 		}
 		bad := binary.LittleEndian.Uint64(c.Regions[1].Bytes)
-		return addr, false, word(object, offset)&bad == 0
+		return addr, false, vmstructs.Word(object, offset)&bad == 0
 	}
 	return addr, false, true
 }

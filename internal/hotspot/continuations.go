@@ -6,6 +6,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 )
 
 // Bounds on the search for classes, and for the thread's own storage.
@@ -49,7 +50,7 @@ func (vm *VM) Follow() *capture.Follow {
 	if k.ok || k.done {
 		return k.follow
 	}
-	if vm.Major < 21 || !vm.heap.ok || vm.Arch != cpu.AMD64 && vm.Arch != cpu.ARM64 {
+	if vm.Major < 21 || !vm.heap.OK || vm.Arch != cpu.AMD64 && vm.Arch != cpu.ARM64 {
 		k.done = true
 		return nil
 	}
@@ -79,16 +80,16 @@ func (vm *VM) learnContinuations() bool {
 	if cont == 0 || chunk == 0 {
 		return false
 	}
-	fields := vm.classFields(cont)
+	fields := vm.heap.ClassFields(cont)
 	tail, ok := fields["tail"]
 	if !ok {
 		return false
 	}
-	k.tail, k.chunk = tail.offset, chunk
-	fields = vm.classFields(chunk)
+	k.tail, k.chunk = tail.Offset, chunk
+	fields = vm.heap.ClassFields(chunk)
 	at := func(name, signature string) uint64 {
-		if f, ok := fields[name]; ok && f.signature == signature {
-			return f.offset
+		if f, ok := fields[name]; ok && f.Signature == signature {
+			return f.Offset
 		}
 		return absent
 	}
@@ -142,11 +143,11 @@ func (vm *VM) bootClasses(names ...string) []uint64 {
 		if klass == 0 || klass&7 != 0 || vm.Mem.Reader.ReadAt(buf, klass+low) != nil {
 			break
 		}
-		klasses, symbols = append(klasses, klass), append(symbols, word(buf, name.Offset-low))
-		klass = word(buf, link.Offset-low)
+		klasses, symbols = append(klasses, klass), append(symbols, vmstructs.Word(buf, name.Offset-low))
+		klass = vmstructs.Word(buf, link.Offset-low)
 	}
 	text := make([]string, len(symbols))
-	vm.symbols(symbols, text)
+	vm.heap.Symbols(symbols, text)
 	for i, s := range text {
 		for j, n := range names {
 			if s == n {
@@ -216,7 +217,7 @@ func (vm *VM) placesOf(thread, tp uint64) map[local]bool {
 	buf := make([]byte, maxThreadVars)
 	if vm.Mem.Reader.ReadAt(buf, tp-maxThreadVars) == nil {
 		for i := uint64(0); i < maxThreadVars; i += 8 {
-			if word(buf, i) == thread {
+			if vmstructs.Word(buf, i) == thread {
 				out[local{true, absent, i - maxThreadVars}] = true
 			}
 		}
@@ -227,12 +228,12 @@ func (vm *VM) placesOf(thread, tp uint64) map[local]bool {
 	}
 	var block [maxBlock]byte
 	for i := uint64(0); i < maxBlocks; i += 8 {
-		at := word(buf, i)
+		at := vmstructs.Word(buf, i)
 		if at < 1<<16 || at&7 != 0 || at >= 1<<47 || vm.Mem.Reader.ReadAt(block[:], at) != nil {
 			continue
 		}
 		for j := uint64(0); j < maxBlock; j += 8 {
-			if word(block[:], j) == thread {
+			if vmstructs.Word(block[:], j) == thread {
 				out[local{true, i, j}] = true
 			}
 		}
@@ -312,11 +313,9 @@ func (vm *VM) wayToChunks() *capture.Follow {
 	w.fail(w.here(), first...)
 	w.add(capture.OpAdd, rAddr, rThread, 0, o)
 	w.add(capture.OpCopy, rAddr, 0, 8, 0)
-	if vm.heap.color.mode == colorGenerational {
-		if at, ok := vm.Mem.Member(vm.heap.color.instance, vm.Field("ZGlobalsForVMStructs::_ZPointerLoadBadMask")); ok {
-			w.add(capture.OpSet, rAddr, 0, 0, at)
-			w.fail(w.here()+1, w.add(capture.OpCopy, rAddr, 0, 8, 0))
-		}
+	if at, ok := vm.heap.BadMask(); ok {
+		w.add(capture.OpSet, rAddr, 0, 0, at)
+		w.fail(w.here()+1, w.add(capture.OpCopy, rAddr, 0, 8, 0))
 	}
 	w.add(capture.OpSet, rEntries, 0, 0, mostEntries)
 	entry := w.here()
@@ -355,14 +354,5 @@ func (vm *VM) wayToChunks() *capture.Follow {
 	w.add(capture.OpOnStack, rEntry, 0, 0, 0)
 	w.add(capture.OpCount, rEntries, 0, 0, 0)
 	w.fail(entry, w.add(capture.OpJump, 0, 0, 0, 0))
-	f := &capture.Follow{Steps: w.steps}
-	switch h := &vm.heap; {
-	case h.compressedOops:
-		f.Reference = capture.Reference{Kind: capture.NarrowReference, Shift: uint8(h.oopShift), Base: h.oopBase}
-	case h.color.mode == colorGenerational && vm.Arch == cpu.ARM64:
-		f.Reference = capture.Reference{Kind: capture.ShiftedReference, Shift: uint8(h.color.shiftV & 63)}
-	case h.color.mode == colorGenerational:
-		f.Reference.Kind = capture.ColoredReference
-	}
-	return f
+	return &capture.Follow{Steps: w.steps, Reference: vm.heap.Followed()}
 }

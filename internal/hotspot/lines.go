@@ -1,27 +1,29 @@
 package hotspot
 
+import "github.com/candid-profiler/candid/internal/hotspot/metadata"
+
 // lineEntry is a source line and the bytecode index at which it begins.
 type lineEntry struct{ bci, line uint16 }
 
 // decodeLines decodes a compressed line table (docs/hotspot.md, "Line tables"). ok is false if data
 // ends before the table does.
 func decodeLines(data []byte, bias uint32, codeSize uint32) (out []lineEntry, ok bool) {
-	u := unsigned5{data: data, bias: bias}
+	u := metadata.Unsigned5{Data: data, Bias: bias}
 	bci, line := int32(0), int32(0)
-	for u.pos < len(data) {
-		b := data[u.pos]
-		u.pos++
+	for u.Pos < len(data) {
+		b := data[u.Pos]
+		u.Pos++
 		switch b {
 		case 0:
 			return out, true
 		case 0xFF:
-			bci += u.signed()
-			line += u.signed()
+			bci += u.Signed()
+			line += u.Signed()
 		default:
 			bci += int32(b >> 3)
 			line += int32(b & 7)
 		}
-		if u.bad {
+		if u.Bad {
 			return out, false
 		}
 		if bci < 0 || uint32(bci) >= codeSize || len(out) > 1<<16 {
@@ -58,7 +60,7 @@ func (vm *VM) readLines(m *method) []lineEntry {
 	if !m.hasLines || m.batch != vm.Batch && !vm.freshMethod(m) {
 		return nil
 	}
-	addr, bias := m.codeBase+uint64(m.codeSize), unsigned5Bias(vm.Major)
+	addr, bias := m.codeBase+uint64(m.codeSize), metadata.Unsigned5Bias(vm.Major)
 	// Most tables are short, and the next page need not be mapped.
 	for n := uint64(256); n <= maxLineData; n *= 4 {
 		data := make([]byte, n)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/candid-profiler/candid/internal/hotspot/metadata"
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/javaname"
 )
@@ -30,7 +31,6 @@ type methodLayout struct {
 	poolSource               vmstructs.Field // 17+
 	klassName                vmstructs.Field // Klass
 	klassSource              vmstructs.Field // InstanceKlass, up to 16
-	symbol                   symbolLayout
 	ok                       bool
 }
 
@@ -107,10 +107,9 @@ func (vm *VM) openMethods() {
 		poolSource:   t.Field("ConstantPool::_source_file_name_index"),
 		klassName:    t.Field("Klass::_name"),
 		klassSource:  t.Field("InstanceKlass::_source_file_name_index"),
-		symbol:       newSymbolLayout(t),
 	}
 	l.ok = l.constMethod.OK && l.constants.OK && l.codeSize.OK && l.nameIndex.OK && l.sigIndex.OK &&
-		l.poolHolder.OK && l.klassName.OK && l.symbol.ok
+		l.poolHolder.OK && l.klassName.OK && vm.heap.ReadsSymbols()
 	for _, n := range []uint64{l.sizeofMethod, l.sizeofConst, l.sizeofPool} {
 		l.ok = l.ok && n >= 16 && n <= 1024
 	}
@@ -211,7 +210,7 @@ func (vm *VM) readMethod(ptr uint64) *method {
 	m.codeSize = uint32(l.codeSize.Load(h))
 	m.codeBase = c.constMethod + l.sizeofConst
 	m.hasLines = l.flags.Load(h)&1 != 0 && m.codeSize > 0
-	vm.Mem.Expect(c.constants, vm.poolSlot(c.constants, c.nameIndex), vm.poolSlot(c.constants, c.sigIndex))
+	vm.Mem.Expect(c.constants, vm.heap.PoolSlot(c.constants, c.nameIndex), vm.heap.PoolSlot(c.constants, c.sigIndex))
 	if h = read(c.constants, l.sizeofPool); h == nil {
 		return nil
 	}
@@ -229,10 +228,10 @@ func (vm *VM) readMethod(ptr uint64) *method {
 		source, _ = vm.Mem.Member(c.holder, l.klassSource)
 	}
 	var slots [4][8]byte
-	at := [4]uint64{c.holder + l.klassName.Offset, vm.poolSlot(c.constants, c.nameIndex), vm.poolSlot(c.constants, c.sigIndex)}
+	at := [4]uint64{c.holder + l.klassName.Offset, vm.heap.PoolSlot(c.constants, c.nameIndex), vm.heap.PoolSlot(c.constants, c.sigIndex)}
 	n := 3
 	if source != 0 && source < length {
-		at[3], n = vm.poolSlot(c.constants, uint16(source)), 4
+		at[3], n = vm.heap.PoolSlot(c.constants, uint16(source)), 4
 	}
 	vm.Mem.Expect(at[:n]...)
 	for i, addr := range at[:n] {
@@ -246,18 +245,13 @@ func (vm *VM) readMethod(ptr uint64) *method {
 	}
 	c.className = addrs[0]
 	var text [4]string
-	vm.symbols(addrs[:], text[:])
-	if !isClassName(text[0]) || !isMethodName(text[1]) || !isDescriptor(text[2]) {
+	vm.heap.Symbols(addrs[:], text[:])
+	if !metadata.IsClassName(text[0]) || !metadata.IsMethodName(text[1]) || !metadata.IsDescriptor(text[2]) {
 		return nil
 	}
 	m.class, m.name, m.signature, m.source = text[0], text[1], text[2], text[3]
 	m.function, m.raw = javaname.Function(m.class, m.name)
 	return m
-}
-
-// poolSlot returns the address of a constant pool's slot.
-func (vm *VM) poolSlot(pool uint64, index uint16) uint64 {
-	return pool + vm.methods.layout.sizeofPool + 8*uint64(index)
 }
 
 // killMethod drops a method whose memory holds something else. It can be named until the next batch

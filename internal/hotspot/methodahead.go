@@ -138,28 +138,28 @@ func (vm *VM) fetchMethods(ms []newMethod) {
 		}
 		m.nameIndex, m.sigIndex = uint16(at(m.constMethod, l.nameIndex)), uint16(at(m.constMethod, l.sigIndex))
 		want(m.pool, l.sizeofPool)
-		want(vm.poolSlot(m.pool, m.nameIndex), 8)
-		want(vm.poolSlot(m.pool, m.sigIndex), 8)
+		want(vm.heap.PoolSlot(m.pool, m.nameIndex), 8)
+		want(vm.heap.PoolSlot(m.pool, m.sigIndex), 8)
 	}
 	fetch()
 	for i := range ms {
 		m := &ms[i]
 		m.holder = at(m.pool, l.poolHolder)
-		m.name, m.sig = pointer(vm.poolSlot(m.pool, m.nameIndex)), pointer(vm.poolSlot(m.pool, m.sigIndex))
+		m.name, m.sig = pointer(vm.heap.PoolSlot(m.pool, m.nameIndex)), pointer(vm.heap.PoolSlot(m.pool, m.sigIndex))
 		if source := at(m.pool, l.poolSource); source != 0 {
-			m.source = vm.poolSlot(m.pool, uint16(source))
+			m.source = vm.heap.PoolSlot(m.pool, uint16(source))
 			want(m.source, 8)
 		}
 		want(m.holder+l.klassName.Offset, 8)
-		want(m.name, l.symbol.body)
-		want(m.sig, l.symbol.body)
+		want(m.name, vm.heap.SymbolHead())
+		want(m.sig, vm.heap.SymbolHead())
 	}
 	fetch()
 	for i := range ms {
 		m := &ms[i]
 		m.class, m.file = at(m.holder, l.klassName), pointer(m.source)
-		want(m.class, l.symbol.body)
-		want(m.file, l.symbol.body)
+		want(m.class, vm.heap.SymbolHead())
+		want(m.file, vm.heap.SymbolHead())
 	}
 	fetch()
 }

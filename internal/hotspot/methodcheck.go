@@ -1,6 +1,9 @@
 package hotspot
 
-import "github.com/candid-profiler/candid/internal/target"
+import (
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
+	"github.com/candid-profiler/candid/internal/target"
+)
 
 // maxSpan is how many bytes a Method and its ConstMethod may take together to be read in one piece:
 // VMs allocate one right before the other. The cost of a read is finding and fetching the place,
@@ -123,8 +126,8 @@ func (vm *VM) sameMethod(m *method, own, class []target.Read) bool {
 		ptr = own[1]
 	}
 	return own[0].OK && ptr.OK && class[0].OK && class[1].OK &&
-		word(ptr.Buf, 0) == c.constMethod && word(class[0].Buf, 0) == c.holder &&
-		word(class[1].Buf, 0) == c.className && l.constants.Load(h) == c.constants &&
+		vmstructs.Word(ptr.Buf, 0) == c.constMethod && vmstructs.Word(class[0].Buf, 0) == c.holder &&
+		vmstructs.Word(class[1].Buf, 0) == c.className && l.constants.Load(h) == c.constants &&
 		uint16(l.nameIndex.Load(h)) == c.nameIndex && uint16(l.sigIndex.Load(h)) == c.sigIndex &&
 		uint32(l.codeSize.Load(h)) == m.codeSize
 }

@@ -1,6 +1,10 @@
 package hotspot
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/candid-profiler/candid/internal/hotspot/metadata"
+)
 
 // Bounds on scopes.
 const (
@@ -75,11 +79,11 @@ func (vm *VM) keepScopes(nm *nmethod, data []byte) {
 		}
 		vm.names.scopeBytes = len(s.data)
 	}
-	bias := unsigned5Bias(vm.Major)
+	bias := metadata.Unsigned5Bias(vm.Major)
 	for i := range nm.pcs {
 		if at := nm.pcs[i].scope; at > 0 && int(at) < len(s.data) {
-			u := unsigned5{data: s.data, pos: int(at), bias: bias}
-			if u.next() != 0 && !u.bad {
+			u := metadata.Unsigned5{Data: s.data, Pos: int(at), Bias: bias}
+			if u.Next() != 0 && !u.Bad {
 				s.inlines = true
 				break
 			}
@@ -114,9 +118,9 @@ func decodeScopes(out []scope, data []byte, bias uint32, at int32) (_ []scope, o
 		if at <= 0 || int(at) >= len(data) {
 			return out, false
 		}
-		u := unsigned5{data: data, pos: int(at), bias: bias}
-		sender, method, bci := u.next(), u.next(), u.next()
-		if u.bad || sender >= uint32(at) || bci > 1<<16 {
+		u := metadata.Unsigned5{Data: data, Pos: int(at), Bias: bias}
+		sender, method, bci := u.Next(), u.Next(), u.Next()
+		if u.Bad || sender >= uint32(at) || bci > 1<<16 {
 			return out, false // senders come first in the data
 		}
 		out = append(out, scope{method: uint64(method), bci: int32(bci) - 1})
@@ -140,7 +144,7 @@ func (vm *VM) chain(out []scope, b *blob, i int) ([]scope, bool) {
 	if s == nil {
 		return out, false
 	}
-	out, ok := decodeScopes(out, s.data, unsigned5Bias(vm.Major), b.nm.pcs[i].scope)
+	out, ok := decodeScopes(out, s.data, metadata.Unsigned5Bias(vm.Major), b.nm.pcs[i].scope)
 	if !ok {
 		return out[:start], false
 	}

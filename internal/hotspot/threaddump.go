@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/hotspot/metadata"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -45,8 +47,8 @@ func (vm *VM) DumpThreads() *ThreadDump {
 		names:   make(map[uint32]string), classes: make(map[uint64]string),
 	}
 	list, _ := vm.listThreads()
-	vm.heap.begin()
-	vm.heap.refresh(&vm.Mem)
+	vm.heap.Begin()
+	vm.heap.Refresh()
 	const size = 40
 	buf := make([]byte, size*len(list))
 	reqs := make([]target.Read, 0, 5*len(list))
@@ -66,13 +68,13 @@ func (vm *VM) DumpThreads() *ThreadDump {
 	vm.Mem.ReadV(reqs)
 	for i, t := range list {
 		b := buf[size*i:]
-		th := dumpedThread{javaThread: t, high: word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:])), vthread: word(b, 32)}
-		th.low = th.high - min(word(b, 8), th.high)
+		th := dumpedThread{javaThread: t, high: vmstructs.Word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:])), vthread: vmstructs.Word(b, 32)}
+		th.low = th.high - min(vmstructs.Word(b, 8), th.high)
 		c.byTID[t.tid] = len(c.threads)
 		c.threads = append(c.threads, th)
 		c.byAddr[t.addr] = t.tid
 		if vm.off.ownerID != absent {
-			c.byOwner[word(b, 16)] = t.tid
+			c.byOwner[vmstructs.Word(b, 16)] = t.tid
 		}
 	}
 	c.readHolds()
@@ -83,7 +85,7 @@ func (vm *VM) DumpThreads() *ThreadDump {
 // moment.
 func (c *ThreadDump) ReadLocks() {
 	vm := c.vm
-	vm.heap.refresh(&vm.Mem)
+	vm.heap.Refresh()
 	if vm.off.ownerID != absent { // a carrier has the id of the virtual thread that it runs
 		reqs, b := make([]target.Read, len(c.threads)), make([]byte, 8*len(c.threads))
 		for i := range c.threads {
@@ -93,7 +95,7 @@ func (c *ThreadDump) ReadLocks() {
 		clear(c.byOwner)
 		for i := range reqs {
 			if reqs[i].OK {
-				c.byOwner[word(b, 8*uint64(i))] = c.threads[i].tid
+				c.byOwner[vmstructs.Word(b, 8*uint64(i))] = c.threads[i].tid
 			}
 		}
 	}
@@ -102,7 +104,7 @@ func (c *ThreadDump) ReadLocks() {
 
 func (c *ThreadDump) readHolds() {
 	c.holds, c.owners = make(map[uint32][]Object), make(map[uint64]owner)
-	if c.vm.heap.ok {
+	if c.vm.heap.OK {
 		c.readLockStacks()
 		c.readMonitors()
 	}
@@ -142,9 +144,9 @@ func (c *ThreadDump) readLockStacks() {
 		}
 		for ; len(raw) >= 8; raw = raw[8:] {
 			// References that a thread itself holds have no colour in generational ZGC.
-			oop := word(raw, 0)
-			if vm.heap.color.mode != colorGenerational {
-				oop = vm.heap.address(oop)
+			oop := vmstructs.Word(raw, 0)
+			if !vm.heap.Generational() {
+				oop = vm.heap.Address(oop)
 			}
 			if o, ok := c.object(oop); ok {
 				c.hold(t.tid, o)
@@ -275,7 +277,7 @@ func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 // told for sure. It is read once.
 func (c *ThreadDump) Name(tid uint32) (string, bool) {
 	i, ok := c.byTID[tid]
-	if !ok || c.vm.off.threadObj == absent || !c.vm.heap.ok {
+	if !ok || c.vm.off.threadObj == absent || !c.vm.heap.OK {
 		return "", false
 	}
 	if !c.named {
@@ -296,7 +298,7 @@ func (c *ThreadDump) Name(tid uint32) (string, bool) {
 func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
 	vm := c.vm
 	i, ok := c.byTID[tid]
-	if !ok || vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
+	if !ok || vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.OK {
 		return 0, "", false
 	}
 	if c.runsItself(&c.threads[i]) {
@@ -313,11 +315,11 @@ func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
 // Carriers reports whether the VM has carrier threads: it starts them for the first virtual thread.
 func (c *ThreadDump) Carriers() bool {
 	vm := c.vm
-	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
+	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.OK {
 		return false
 	}
 	for i := range c.threads {
-		if oop, ok := vm.handle(c.threads[i].object); ok {
+		if oop, ok := vm.heap.Handle(c.threads[i].object); ok {
 			if o, ok := c.object(oop); ok && o.Class == "jdk.internal.misc.CarrierThread" {
 				return true
 			}
@@ -329,7 +331,7 @@ func (c *ThreadDump) Carriers() bool {
 // runsItself reports whether a thread certainly carries no virtual thread, with a single read.
 func (c *ThreadDump) runsItself(t *dumpedThread) bool {
 	vm := c.vm
-	if !vm.heap.handles || t.object == 0 || t.vthread == 0 {
+	if !vm.heap.Handles || t.object == 0 || t.vthread == 0 {
 		return false
 	}
 	var b [4][8]byte
@@ -337,11 +339,11 @@ func (c *ThreadDump) runsItself(t *dumpedThread) bool {
 		{Addr: t.addr + vm.off.threadObj, Buf: b[0][:]}, {Addr: t.addr + vm.off.vthread, Buf: b[1][:]},
 		{Addr: t.object, Buf: b[2][:]}, {Addr: t.vthread, Buf: b[3][:]},
 	}
-	if vm.Mem.ReadV(reqs[:]) < len(reqs) || word(b[0][:], 0) != t.object || word(b[1][:], 0) != t.vthread {
+	if vm.Mem.ReadV(reqs[:]) < len(reqs) || vmstructs.Word(b[0][:], 0) != t.object || vmstructs.Word(b[1][:], 0) != t.vthread {
 		return false
 	}
-	own := word(b[2][:], 0)
-	return own != 0 && own == word(b[3][:], 0)
+	own := vmstructs.Word(b[2][:], 0)
+	return own != 0 && own == vmstructs.Word(b[3][:], 0)
 }
 
 // object returns an object with the name of its class; false if there is no object at oop.
@@ -355,17 +357,17 @@ func (c *ThreadDump) objectAndClass(oop uint64) (o Object, klass uint64, ok bool
 	if oop == 0 || oop&7 != 0 {
 		return Object{}, 0, false
 	}
-	klass, ok = c.vm.klassOf(oop)
+	klass, ok = c.vm.heap.KlassOf(oop)
 	if !ok || klass == 0 || klass&7 != 0 {
 		return Object{}, 0, false
 	}
 	name, ok := c.classes[klass]
 	if !ok {
-		if name = c.vm.className(klass); name == "" {
+		if name = c.vm.heap.ClassName(klass); name == "" {
 			return Object{}, 0, false
 		}
 		_, name = javaname.Class(name)
-		name = printable(name)
+		name = metadata.Printable(name)
 		c.classes[klass] = name
 	}
 	return Object{Addr: oop, Class: name}, klass, true

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/candid-profiler/candid/internal/hotspot/metadata"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -58,7 +60,7 @@ func (vm *VM) words(addrs []uint64) []uint64 {
 	out := make([]uint64, len(addrs))
 	for i := range reqs {
 		if addrs[i] != 0 && reqs[i].OK {
-			out[i] = word(b, 8*uint64(i))
+			out[i] = vmstructs.Word(b, 8*uint64(i))
 		}
 	}
 	return out
@@ -70,18 +72,18 @@ func (n *nameReader) oops() []uint64 {
 	for i := range out {
 		out[i] = n.threads[i].object
 	}
-	if n.vm.heap.handles {
+	if n.vm.heap.Handles {
 		out = n.vm.words(out)
 	}
 	for i := range out {
-		out[i] = n.vm.heap.address(out[i])
+		out[i] = n.vm.heap.Address(out[i])
 	}
 	return out
 }
 
 // objects finds the threads' objects, and the references to their names.
 func (n *nameReader) objects() bool {
-	n.vm.heap.refresh(&n.vm.Mem)
+	n.vm.heap.Refresh()
 	oops := n.oops()
 	for _, oop := range oops {
 		if oop == 0 {
@@ -91,7 +93,7 @@ func (n *nameReader) objects() bool {
 			break
 		}
 	}
-	if n.layout == nil || !n.layout.ok || n.layout.name.signature != "Ljava/lang/String;" {
+	if n.layout == nil || !n.layout.ok || n.layout.name.Signature != "Ljava/lang/String;" {
 		return false
 	}
 	n.refs = n.nameRefs(oops)
@@ -105,19 +107,19 @@ func (n *nameReader) objects() bool {
 
 // nameRefs reads the references to the threads' names, 0 if an object is not the thread's.
 func (n *nameReader) nameRefs(oops []uint64) []uint64 {
-	f, h := n.layout, &n.vm.heap
+	f, h := n.layout, n.vm.heap
 	reqs, b := requests(oops, 0, f.span)
 	n.vm.Mem.ReadV(reqs)
 	out := make([]uint64, len(oops))
 	for i := range oops {
 		object := b[f.span*i:][:f.span]
-		if oops[i] == 0 || !reqs[i].OK || word(object, f.eetop) != n.threads[i].addr {
+		if oops[i] == 0 || !reqs[i].OK || vmstructs.Word(object, f.eetop) != n.threads[i].addr {
 			continue
 		}
 		if f.holder != absent {
-			n.threads[i].holder, _ = h.referenceIn(object, f.holder)
+			n.threads[i].holder, _ = h.ReferenceIn(object, f.holder)
 		}
-		out[i], _ = h.referenceIn(object, f.name.offset)
+		out[i], _ = h.ReferenceIn(object, f.name.Offset)
 	}
 	return out
 }
@@ -126,12 +128,12 @@ func (n *nameReader) nameRefs(oops []uint64) []uint64 {
 func (n *nameReader) strings() []readName {
 	out := make([]readName, len(n.threads))
 	arrays, latin := n.arrays()
-	reqs, sizes := requests(arrays, n.vm.heap.arrayLength(), 4)
+	reqs, sizes := requests(arrays, n.vm.heap.ArrayLength(), 4)
 	n.vm.Mem.ReadV(reqs)
 	data := make([]target.Read, len(arrays))
 	for i, a := range arrays {
-		if length := binary.LittleEndian.Uint32(sizes[4*i:]); a != 0 && reqs[i].OK && length <= maxNameLength {
-			data[i] = target.Read{Addr: a + n.vm.arrayData(), Buf: make([]byte, n.vm.charBytes(length, latin[i]))}
+		if length := binary.LittleEndian.Uint32(sizes[4*i:]); a != 0 && reqs[i].OK && length <= metadata.MaxChars {
+			data[i] = target.Read{Addr: a + n.vm.heap.ArrayData(), Buf: make([]byte, n.vm.heap.CharBytes(length, latin[i]))}
 		} else {
 			arrays[i] = 0
 		}
@@ -142,7 +144,7 @@ func (n *nameReader) strings() []readName {
 	again, _ := n.arrays()
 	for i := range out {
 		if arrays[i] != 0 && data[i].OK && refs[i] == n.refs[i] && again[i] == arrays[i] {
-			out[i] = readName{decodeChars(data[i].Buf, latin[i]), true}
+			out[i] = readName{metadata.DecodeChars(data[i].Buf, latin[i]), true}
 		}
 	}
 	return out
@@ -152,25 +154,25 @@ func (n *nameReader) strings() []readName {
 func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
 	vm := n.vm
 	arrays, latin = make([]uint64, len(n.refs)), make([]bool, len(n.refs))
-	var value, coder javaField
+	var value, coder metadata.Field
 	klass := uint64(0)
 	for _, ref := range n.refs {
 		if ref == 0 {
 			continue
 		}
 		var ok bool
-		if klass, ok = vm.klassOf(ref); !ok || vm.className(klass) != "java/lang/String" {
+		if klass, ok = vm.heap.KlassOf(ref); !ok || vm.heap.ClassName(klass) != "java/lang/String" {
 			continue
 		}
-		if value, ok = vm.fieldOf(ref, "value"); ok {
-			coder, _ = vm.fieldOf(ref, "coder")
+		if value, ok = vm.heap.FieldOf(ref, "value"); ok {
+			coder, _ = vm.heap.FieldOf(ref, "coder")
 			break
 		}
 	}
-	if value.signature == "" || value.signature == "[B" && coder.signature != "B" {
+	if value.Signature == "" || value.Signature == "[B" && coder.Signature != "B" {
 		return arrays, latin
 	}
-	span := spanOf([]uint64{value.offset, coder.offset, 8})
+	span := spanOf([]uint64{value.Offset, coder.Offset, 8})
 	if span > maxThreadObject {
 		return arrays, latin
 	}
@@ -178,16 +180,16 @@ func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
 	vm.Mem.ReadV(reqs)
 	for i := range reqs {
 		object := b[span*i:][:span]
-		if n.refs[i] == 0 || !reqs[i].OK || vm.heap.klassIn(object) != klass {
+		if n.refs[i] == 0 || !reqs[i].OK || vm.heap.KlassIn(object) != klass {
 			continue
 		}
-		if value.signature == "[B" {
-			if object[coder.offset] > 1 {
+		if value.Signature == "[B" {
+			if object[coder.Offset] > 1 {
 				continue
 			}
-			latin[i] = object[coder.offset] == 0
+			latin[i] = object[coder.Offset] == 0
 		}
-		arrays[i], _ = vm.heap.referenceIn(object, value.offset)
+		arrays[i], _ = vm.heap.ReferenceIn(object, value.Offset)
 	}
 	return arrays, latin
 }

@@ -62,12 +62,12 @@ func (c *ThreadDump) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	if vm.off.threadState != absent {
 		info.State.VM = vmState(binary.LittleEndian.Uint32(r.words[0][:]))
 	}
-	if vm.off.threadObj == absent || !vm.heap.ok {
+	if vm.off.threadObj == absent || !vm.heap.OK {
 		return info, true
 	}
 	info.Name, _ = c.Name(tid)
 	info.Kind = kindOfJava(info.Name)
-	vm.heap.refresh(&vm.Mem)
+	vm.heap.Refresh()
 	blocker, known := uint64(0), false
 	if r.object != nil {
 		blocker, known = vm.threadObject(&info, t, r.object, r.holder)
@@ -78,7 +78,7 @@ func (c *ThreadDump) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	if info.Kind == KindCompiler {
 		vm.compiling(&info, t.addr)
 	}
-	info.Wait = c.wait(info.State.Java, word(r.words[1][:], 0), word(r.words[2][:], 0), blocker)
+	info.Wait = c.wait(info.State.Java, vmstructs.Word(r.words[1][:], 0), vmstructs.Word(r.words[2][:], 0), blocker)
 	if info.Wait.Owner == tid {
 		info.Wait = Wait{} // it has just got it
 	}
@@ -104,8 +104,8 @@ func (r *threadRead) read() {
 			reqs = append(reqs, target.Read{Addr: t.addr + off, Buf: r.words[i][:]})
 		}
 	}
-	f := &vm.heap.thread
-	if !vm.heap.handles || !f.ok || t.oop == 0 || f.holder != absent && t.holder == 0 {
+	f := &vm.threads.layout
+	if !vm.heap.Handles || !f.ok || t.oop == 0 || f.holder != absent && t.holder == 0 {
 		vm.Mem.ReadV(reqs)
 		return
 	}
@@ -124,11 +124,11 @@ func (r *threadRead) read() {
 			return
 		}
 	}
-	if before != after || vm.heap.address(word(before[:], 0)) != t.oop {
+	if before != after || vm.heap.Address(vmstructs.Word(before[:], 0)) != t.oop {
 		return
 	}
 	if f.holder != absent {
-		if at, _ := vm.heap.referenceIn(object, f.holder); at != t.holder {
+		if at, _ := vm.heap.ReferenceIn(object, f.holder); at != t.holder {
 			return
 		}
 	}
@@ -138,7 +138,7 @@ func (r *threadRead) read() {
 // readThread reads a thread's object, and returns the object that it is parked for; false unless
 // the object points back to the thread and is not moved meanwhile.
 func (vm *VM) readThread(info *ThreadInfo, t *dumpedThread) (blocker uint64, ok bool) {
-	oop, ok := vm.handle(t.object)
+	oop, ok := vm.heap.Handle(t.object)
 	if !ok {
 		return 0, false
 	}
@@ -152,7 +152,7 @@ func (vm *VM) readThread(info *ThreadInfo, t *dumpedThread) (blocker uint64, ok 
 	}
 	var in []byte
 	if f.holder != absent {
-		holder, ok := vm.heap.referenceIn(b, f.holder)
+		holder, ok := vm.heap.ReferenceIn(b, f.holder)
 		if in = make([]byte, f.holderSpan); !ok || vm.Mem.Reader.ReadAt(in, holder) != nil {
 			return 0, false
 		}
@@ -160,22 +160,22 @@ func (vm *VM) readThread(info *ThreadInfo, t *dumpedThread) (blocker uint64, ok 
 	if blocker, ok = vm.threadObject(info, t, b, in); !ok {
 		return 0, false
 	}
-	again, ok := vm.handle(t.object)
+	again, ok := vm.heap.Handle(t.object)
 	return blocker, ok && again == oop
 }
 
 // threadObject decodes a thread's object and its holder, and returns the object that the thread is
 // parked for; false unless the object points back to the thread.
 func (vm *VM) threadObject(info *ThreadInfo, t *dumpedThread, object, holder []byte) (blocker uint64, ok bool) {
-	f := &vm.heap.thread
-	if word(object, f.eetop) != t.addr {
+	f := &vm.threads.layout
+	if vmstructs.Word(object, f.eetop) != t.addr {
 		return 0, false
 	}
 	if f.id != absent {
-		info.ID = int64(word(object, f.id))
+		info.ID = int64(vmstructs.Word(object, f.id))
 	}
 	if f.parkBlocker != absent {
-		blocker, _ = vm.heap.referenceIn(object, f.parkBlocker)
+		blocker, _ = vm.heap.ReferenceIn(object, f.parkBlocker)
 	}
 	in := object
 	if f.holder != absent {
@@ -207,7 +207,7 @@ func (c *ThreadDump) monitorObject(monitor uint64) (Object, bool) {
 			return Object{}, false
 		}
 	}
-	return c.object(vm.heap.address(v))
+	return c.object(vm.heap.Address(v))
 }
 
 // wait finds what a thread waits for, from the monitors that it waits to enter and waits on, and
@@ -245,11 +245,11 @@ func (c *ThreadDump) wait(state JavaState, pending, waiting, blocker uint64) Wai
 // or nobody holds it.
 func (c *ThreadDump) exclusiveOwner(oop, klass uint64) (by owner) {
 	vm := c.vm
-	f, ok := vm.fieldOfClass(klass, "exclusiveOwnerThread")
-	if !ok || f.signature != "Ljava/lang/Thread;" {
+	f, ok := vm.heap.FieldOfClass(klass, "exclusiveOwnerThread")
+	if !ok || f.Signature != "Ljava/lang/Thread;" {
 		return by
 	}
-	thread, ok := vm.reference(oop + f.offset)
+	thread, ok := vm.heap.Reference(oop + f.Offset)
 	if !ok {
 		return by
 	}
@@ -259,7 +259,7 @@ func (c *ThreadDump) exclusiveOwner(oop, klass uint64) (by owner) {
 			return owner{}
 		}
 		// The collector may have moved it, or another thread may have taken it, meanwhile.
-		if again, ok := vm.reference(oop + f.offset); !ok || again != thread {
+		if again, ok := vm.heap.Reference(oop + f.Offset); !ok || again != thread {
 			return owner{}
 		}
 	}
@@ -268,7 +268,7 @@ func (c *ThreadDump) exclusiveOwner(oop, klass uint64) (by owner) {
 
 // carries returns the operating system thread of a java.lang.Thread object, 0 for a virtual one.
 func (c *ThreadDump) carries(thread uint64) uint32 {
-	addr, ok := c.vm.Mem.U64(thread + c.vm.heap.thread.eetop)
+	addr, ok := c.vm.Mem.U64(thread + c.vm.threads.layout.eetop)
 	if !ok {
 		return 0
 	}
@@ -278,22 +278,22 @@ func (c *ThreadDump) carries(thread uint64) uint32 {
 // virtualOwner returns a virtual thread, with the thread that runs it if one does.
 func (c *ThreadDump) virtualOwner(thread uint64) (by owner) {
 	vm := c.vm
-	carrier, ok1 := vm.fieldOf(thread, "carrierThread")
-	id, ok2 := vm.fieldOf(thread, "tid")
-	if !ok1 || !ok2 || carrier.signature != "Ljava/lang/Thread;" || id.signature != "J" {
+	carrier, ok1 := vm.heap.FieldOf(thread, "carrierThread")
+	id, ok2 := vm.heap.FieldOf(thread, "tid")
+	if !ok1 || !ok2 || carrier.Signature != "Ljava/lang/Thread;" || id.Signature != "J" {
 		return by
 	}
-	v, ok := vm.i64(thread + id.offset)
+	v, ok := vm.i64(thread + id.Offset)
 	if !ok || v <= 0 {
 		return by
 	}
 	by.virtual.ID = uint64(v)
-	if f, ok := vm.fieldOf(thread, "name"); ok && f.signature == "Ljava/lang/String;" {
-		if s, ok := vm.reference(thread + f.offset); ok {
-			by.virtual.Name, _ = vm.javaString(s)
+	if f, ok := vm.heap.FieldOf(thread, "name"); ok && f.Signature == "Ljava/lang/String;" {
+		if s, ok := vm.heap.Reference(thread + f.Offset); ok {
+			by.virtual.Name, _ = vm.heap.JavaString(s)
 		}
 	}
-	if at, ok := vm.reference(thread + carrier.offset); ok {
+	if at, ok := vm.heap.Reference(thread + carrier.Offset); ok {
 		by.tid = c.carries(at)
 	}
 	return by

@@ -50,7 +50,7 @@ func togetherAsSingly(t *testing.T, vm *VM) {
 				said += fmt.Sprintf("thread %d is %q singly, %q with the others\n", th.tid, name, c.names[th.tid])
 			}
 			r := threadRead{vm: vm, t: &th}
-			if r.read(); vm.heap.handles && r.object == nil {
+			if r.read(); vm.heap.Handles && r.object == nil {
 				said += fmt.Sprintf("the object of thread %d was not read at once\n", th.tid)
 			}
 			if vm.off.vthread != absent && !c.runsItself(&th) {

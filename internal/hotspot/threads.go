@@ -34,7 +34,8 @@ type threadTable struct {
 	read   time.Time
 	cost   time.Duration // of reading the list
 
-	tids *tidMap
+	tids   *tidMap
+	layout threadFields
 
 	listField, length, array, head vmstructs.Field
 	ok                             bool
@@ -138,14 +139,14 @@ func (vm *VM) listThreads() (list []javaThread, whole bool) {
 	reqs = reqs[:0]
 	for i := range addrs {
 		b := buf[20*i:][:20]
-		reqs = append(reqs, target.Read{Addr: word(b, 0) + vm.off.osThreadID, Buf: b[16:20]})
+		reqs = append(reqs, target.Read{Addr: vmstructs.Word(b, 0) + vm.off.osThreadID, Buf: b[16:20]})
 	}
 	vm.Mem.ReadV(reqs)
 	out := make([]javaThread, 0, n)
 	for i, a := range addrs {
 		b := buf[20*i:][:20]
 		tid := binary.LittleEndian.Uint32(b[16:])
-		if !reqs[i].OK || word(b, 0) == 0 || tid == 0 {
+		if !reqs[i].OK || vmstructs.Word(b, 0) == 0 || tid == 0 {
 			whole = false
 			continue // not started yet, or ended
 		}
@@ -154,7 +155,7 @@ func (vm *VM) listThreads() (list []javaThread, whole bool) {
 			whole = false
 			continue
 		}
-		out = append(out, javaThread{addr: a, tid: tid, object: word(b, 8)})
+		out = append(out, javaThread{addr: a, tid: tid, object: vmstructs.Word(b, 8)})
 	}
 	return out, whole && len(out) > 0
 }
@@ -203,10 +204,10 @@ func (vm *VM) AskThreads() (names map[int]string, whole bool) {
 	if whole {
 		vm.threads.store(list)
 	}
-	if vm.off.threadObj == absent || !vm.heap.ok {
+	if vm.off.threadObj == absent || !vm.heap.OK {
 		return names, whole
 	}
-	vm.heap.begin()
+	vm.heap.Begin()
 	for _, t := range list {
 		if name, ok := vm.steadyName(t); ok {
 			names[int(t.tid)] = name
@@ -219,14 +220,14 @@ func (vm *VM) AskThreads() (names map[int]string, whole bool) {
 // told for sure.
 func (vm *VM) ThreadName(tid uint32) (string, bool) {
 	addr, ok := vm.javaThread(tid)
-	if !ok || vm.off.threadObj == absent || !vm.heap.ok {
+	if !ok || vm.off.threadObj == absent || !vm.heap.OK {
 		return "", false
 	}
 	object, ok := vm.Mem.U64(addr + vm.off.threadObj)
 	if !ok {
 		return "", false
 	}
-	vm.heap.begin()
+	vm.heap.Begin()
 	return vm.steadyName(javaThread{addr: addr, object: object, tid: tid})
 }
 

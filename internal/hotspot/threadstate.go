@@ -1,6 +1,10 @@
 package hotspot
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/candid-profiler/candid/internal/hotspot/metadata"
+)
 
 // VMState is where a thread is in the VM's view, which decides whether it can be at a safepoint.
 type VMState uint8
@@ -94,7 +98,7 @@ type threadFields struct {
 	ok     bool
 	klass  uint64 // java.lang.Thread itself
 	eetop  uint64
-	name   javaField
+	name   metadata.Field
 	id     uint64 // tid; absent if it is not found
 	holder uint64 // 19 and later: the next three are in this object
 	status uint64
@@ -108,25 +112,25 @@ type threadFields struct {
 
 // threadLayout finds java.lang.Thread's fields, from any thread's object.
 func (vm *VM) threadLayout(oop uint64) *threadFields {
-	f := &vm.heap.thread
+	f := &vm.threads.layout
 	if f.ok {
 		return f
 	}
-	klass, ok := vm.klassOf(oop)
+	klass, ok := vm.heap.KlassOf(oop)
 	super := vm.Field("Klass::_super")
-	for range maxSupers {
+	for range metadata.MaxSupers {
 		if !ok || klass == 0 || klass&7 != 0 {
 			return f
 		}
-		if vm.className(klass) == "java/lang/Thread" {
+		if vm.heap.ClassName(klass) == "java/lang/Thread" {
 			break
 		}
 		klass, ok = vm.Mem.Member(klass, super)
 	}
-	fields := vm.classFields(klass)
-	at := func(fields map[string]javaField, name, signature string) uint64 {
-		if j, ok := fields[name]; ok && j.signature == signature {
-			return j.offset
+	fields := vm.heap.ClassFields(klass)
+	at := func(fields map[string]metadata.Field, name, signature string) uint64 {
+		if j, ok := fields[name]; ok && j.Signature == signature {
+			return j.Offset
 		}
 		return absent
 	}
@@ -135,23 +139,23 @@ func (vm *VM) threadLayout(oop uint64) *threadFields {
 	f.parkBlocker = at(fields, "parkBlocker", "Ljava/lang/Object;")
 	f.holder = at(fields, "holder", "Ljava/lang/Thread$FieldHolder;")
 	if f.holder != absent {
-		holder, ok := vm.reference(oop + f.holder)
+		holder, ok := vm.heap.Reference(oop + f.holder)
 		if !ok {
 			return f
 		}
-		if klass, ok = vm.klassOf(holder); !ok || vm.className(klass) != "java/lang/Thread$FieldHolder" {
+		if klass, ok = vm.heap.KlassOf(holder); !ok || vm.heap.ClassName(klass) != "java/lang/Thread$FieldHolder" {
 			return f
 		}
-		fields = vm.classFields(klass)
+		fields = vm.heap.ClassFields(klass)
 	}
 	f.status, f.prio, f.daemon = at(fields, "threadStatus", "I"), at(fields, "priority", "I"), at(fields, "daemon", "Z")
-	own := []uint64{f.eetop, f.id, f.name.offset, f.holder, f.parkBlocker}
+	own := []uint64{f.eetop, f.id, f.name.Offset, f.holder, f.parkBlocker}
 	inner := []uint64{f.status, f.prio, f.daemon}
 	if f.holder == absent {
 		own = append(own, inner...)
 	}
 	f.span, f.holderSpan = spanOf(own), spanOf(inner)
-	f.ok = f.eetop != absent && f.status != absent && f.name.signature != "" && f.span <= maxThreadObject && f.holderSpan <= maxThreadObject
+	f.ok = f.eetop != absent && f.status != absent && f.name.Signature != "" && f.span <= maxThreadObject && f.holderSpan <= maxThreadObject
 	return f
 }
 
@@ -169,17 +173,6 @@ func spanOf(offsets []uint64) int {
 	return int(min(end, maxThreadObject+1))
 }
 
-// className returns the name of a class as the VM has it, "" if it cannot be read.
-func (vm *VM) className(klass uint64) string {
-	at, ok := vm.Mem.Member(klass, vm.Field("Klass::_name"))
-	if !ok {
-		return ""
-	}
-	var text [1]string
-	vm.symbols([]uint64{at}, text[:])
-	return text[0]
-}
-
 // ThreadState returns what a thread is doing, for samples of threads that may wait; false for
 // threads that are not Java threads. It costs four or five small reads, some 5 µs. A thread that
 // has not run since it was asked about is still in the same state, because the thread itself
@@ -194,14 +187,14 @@ func (vm *VM) ThreadState(tid uint32) (s ThreadState, ok bool) {
 			s.VM = vmState(v)
 		}
 	}
-	if vm.off.threadObj == absent || !vm.heap.ok {
+	if vm.off.threadObj == absent || !vm.heap.OK {
 		return s, true
 	}
 	object, ok := vm.Mem.U64(addr + vm.off.threadObj)
 	if !ok {
 		return s, false
 	}
-	vm.heap.refresh(&vm.Mem)
+	vm.heap.Refresh()
 	for range 3 {
 		if v, ok := vm.threadStatus(addr, object); ok {
 			s.Java = javaStates[v]
@@ -215,7 +208,7 @@ func (vm *VM) ThreadState(tid uint32) (s ThreadState, ok bool) {
 // unless the object points back to the thread, before and after: the collector may move it
 // meanwhile.
 func (vm *VM) threadStatus(addr, ref uint64) (uint32, bool) {
-	oop, ok := vm.handle(ref)
+	oop, ok := vm.heap.Handle(ref)
 	if !ok {
 		return 0, false
 	}
@@ -225,7 +218,7 @@ func (vm *VM) threadStatus(addr, ref uint64) (uint32, bool) {
 	}
 	in := oop
 	if f.holder != absent {
-		if in, ok = vm.reference(oop + f.holder); !ok {
+		if in, ok = vm.heap.Reference(oop + f.holder); !ok {
 			return 0, false
 		}
 	}

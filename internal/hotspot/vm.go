@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/metadata"
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -28,7 +29,7 @@ type VM struct {
 	methods methodTable
 	names   resolver
 	threads threadTable
-	heap    heapLayout
+	heap    *metadata.Heap
 	conts   continuations
 
 	archive archive
@@ -109,12 +110,15 @@ func open(of *vmstructs.VM, known *Finder) (*VM, error) {
 	if err := vm.openCode(); err != nil {
 		return nil, err
 	}
+	vm.heap = metadata.NewHeap(of)
 	vm.openMethods()
 	vm.openNames()
 	vm.openThreads()
-	vm.openHeap()
 	return vm, nil
 }
+
+// CompressedOopsMode is metadata.Heap's.
+func (vm *VM) CompressedOopsMode() string { return vm.heap.CompressedOopsMode() }
 
 // BeginBatch makes the caches safe to use for the samples that follow: entries that were used
 // recently are compared with the process in one read, and those that have changed are dropped. All

@@ -7,15 +7,15 @@ import "encoding/binary"
 // if none is mounted or it cannot be told. During mounting and unmounting it may be the thread
 // before or after.
 func (vm *VM) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
-	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
+	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.OK {
 		return 0, "", false
 	}
 	addr, ok := vm.javaThread(tid)
 	if !ok {
 		return 0, "", false
 	}
-	vm.heap.refresh(&vm.Mem)
-	vm.heap.begin()
+	vm.heap.Refresh()
+	vm.heap.Begin()
 	for range 3 {
 		if id, name, sure := vm.mounted(addr); sure {
 			return id, name, id != 0
@@ -31,8 +31,8 @@ func (vm *VM) mounted(thread uint64) (id uint64, name string, sure bool) {
 	if !ok1 || !ok2 {
 		return 0, "", false
 	}
-	own, ok1 := vm.handle(carrier)
-	oop, ok2 := vm.handle(current)
+	own, ok1 := vm.heap.Handle(carrier)
+	oop, ok2 := vm.heap.Handle(current)
 	if !ok1 || !ok2 {
 		return 0, "", false
 	}
@@ -41,26 +41,26 @@ func (vm *VM) mounted(thread uint64) (id uint64, name string, sure bool) {
 	}
 	// The collector may move the object while it is read: a virtual thread's
 	// carrierThread must be the thread's own object.
-	f, ok := vm.fieldOf(oop, "carrierThread")
+	f, ok := vm.heap.FieldOf(oop, "carrierThread")
 	if !ok {
 		return 0, "", false
 	}
-	if r, ok := vm.reference(oop + f.offset); !ok || r != own {
+	if r, ok := vm.heap.Reference(oop + f.Offset); !ok || r != own {
 		return 0, "", false
 	}
-	if f, ok = vm.fieldOf(oop, "tid"); !ok {
+	if f, ok = vm.heap.FieldOf(oop, "tid"); !ok {
 		return 0, "", false
 	}
 	var b [8]byte
-	if vm.Mem.Reader.ReadAt(b[:], oop+f.offset) != nil {
+	if vm.Mem.Reader.ReadAt(b[:], oop+f.Offset) != nil {
 		return 0, "", false
 	}
 	if id = binary.LittleEndian.Uint64(b[:]); id == 0 {
 		return 0, "", false
 	}
-	if f, ok = vm.fieldOf(oop, "name"); ok {
-		if s, ok := vm.reference(oop + f.offset); ok {
-			name, _ = vm.javaString(s)
+	if f, ok = vm.heap.FieldOf(oop, "name"); ok {
+		if s, ok := vm.heap.Reference(oop + f.Offset); ok {
+			name, _ = vm.heap.JavaString(s)
 		}
 	}
 	return id, name, true

@@ -176,3 +176,11 @@ func (p *Memory) ReadV(reqs []target.Read) int {
 	}
 	return n
 }
+
+// Word reads the 8 bytes at off; 0 if b does not hold them.
+func Word(b []byte, off uint64) uint64 {
+	if off > uint64(len(b)) || uint64(len(b))-off < 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[off:])
+}

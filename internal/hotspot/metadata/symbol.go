@@ -1,4 +1,4 @@
-package hotspot
+package metadata
 
 import (
 	"encoding/binary"
@@ -25,17 +25,17 @@ func newSymbolLayout(t *vmstructs.Tables) symbolLayout {
 	return symbolLayout{length: f.Offset + 2, body: body.Offset, ok: f.OK && body.OK && body.Offset <= 16 && f.Offset <= 12}
 }
 
-// symbols reads the Symbols at addrs into text; those that cannot be read are "".
-func (vm *VM) symbols(addrs []uint64, text []string) {
-	l := &vm.methods.layout.symbol
-	vm.Mem.Expect(addrs...)
+// Symbols reads the Symbols at addrs into text; those that cannot be read are "".
+func (h *Heap) Symbols(addrs []uint64, text []string) {
+	l := &h.symbol
+	h.vm.Mem.Expect(addrs...)
 	for i, a := range addrs {
 		var head [16]byte
-		if a == 0 || !vm.Mem.Near(head[:l.length+2], a) {
+		if a == 0 || !h.vm.Mem.Near(head[:l.length+2], a) {
 			continue
 		}
 		n := binary.LittleEndian.Uint16(head[l.length:])
-		if body := make([]byte, n); n > 0 && vm.Mem.Near(body, a+l.body) {
+		if body := make([]byte, n); n > 0 && h.vm.Mem.Near(body, a+l.body) {
 			text[i] = modifiedUTF8(body)
 		}
 	}
@@ -87,17 +87,35 @@ func modifiedUTF8(b []byte) string {
 	return string(out)
 }
 
-// isClassName, isMethodName and isDescriptor report whether text can be a name in the JVM's own
-// form (JVM specification 4.2 and 4.3.3). Freed memory that looks like a Method often keeps
-// pointers to Symbols that hold anything by now.
-func isClassName(s string) bool {
+// IsClassName reports whether s can be the name of a class in the JVM's own form (JVM specification
+// 4.2). Freed memory that looks like a Method often keeps pointers to Symbols that hold anything by
+// now.
+func IsClassName(s string) bool {
 	return s != "" && !strings.ContainsAny(s, ".;[\uFFFD")
 }
 
-func isMethodName(s string) bool {
+// IsMethodName reports whether s can be the name of a method (JVM specification 4.2.2).
+func IsMethodName(s string) bool {
 	return s == "<init>" || s == "<clinit>" || s != "" && !strings.ContainsAny(s, ".;[/<>\uFFFD")
 }
 
-func isDescriptor(s string) bool {
+// IsDescriptor reports whether s can be the descriptor of a method (JVM specification 4.3.3).
+func IsDescriptor(s string) bool {
 	return len(s) >= 3 && s[0] == '(' && strings.Count(s, ")") >= 1 && !strings.ContainsRune(s, utf8.RuneError)
+}
+
+// ClassName returns the name of a class as the VM has it, "" if it cannot be read.
+func (h *Heap) ClassName(klass uint64) string {
+	at, ok := h.vm.Mem.Member(klass, h.vm.Field("Klass::_name"))
+	if !ok {
+		return ""
+	}
+	var text [1]string
+	h.Symbols([]uint64{at}, text[:])
+	return text[0]
+}
+
+// PoolSlot returns the address of a constant pool's slot.
+func (h *Heap) PoolSlot(pool uint64, index uint16) uint64 {
+	return pool + h.pool + 8*uint64(index)
 }

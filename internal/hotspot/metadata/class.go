@@ -1,4 +1,4 @@
-package hotspot
+package metadata
 
 import (
 	"encoding/binary"
@@ -7,27 +7,27 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// fieldOf finds an instance field in an object's class or its superclasses.
-func (vm *VM) fieldOf(oop uint64, name string) (javaField, bool) {
-	klass, ok := vm.klassOf(oop)
+// FieldOf finds an instance field in an object's class or its superclasses.
+func (h *Heap) FieldOf(oop uint64, name string) (Field, bool) {
+	klass, ok := h.KlassOf(oop)
 	if !ok {
-		return javaField{}, false
+		return Field{}, false
 	}
-	return vm.fieldOfClass(klass, name)
+	return h.FieldOfClass(klass, name)
 }
 
-// fieldOfClass is fieldOf for an object of a class.
-func (vm *VM) fieldOfClass(klass uint64, name string) (javaField, bool) {
-	for range maxSupers {
+// FieldOfClass is fieldOf for an object of a class.
+func (h *Heap) FieldOfClass(klass uint64, name string) (Field, bool) {
+	for range MaxSupers {
 		if klass == 0 || klass&7 != 0 {
 			break
 		}
-		c, cached := vm.heap.classes[klass]
+		c, cached := h.classes[klass]
 		if !cached {
-			c.fields = vm.classFields(klass)
-			c.super, _ = vm.Mem.Member(klass, vm.Field("Klass::_super"))
-			if len(vm.heap.classes) < 4096 {
-				vm.heap.classes[klass] = c
+			c.fields = h.ClassFields(klass)
+			c.super, _ = h.vm.Mem.Member(klass, h.vm.Field("Klass::_super"))
+			if len(h.classes) < 4096 {
+				h.classes[klass] = c
 			}
 		}
 		if f, ok := c.fields[name]; ok {
@@ -35,7 +35,7 @@ func (vm *VM) fieldOfClass(klass uint64, name string) (javaField, bool) {
 		}
 		klass = c.super
 	}
-	return javaField{}, false
+	return Field{}, false
 }
 
 // rawField is an entry of a class's field table.
@@ -47,24 +47,24 @@ type rawField struct {
 
 const accStatic = 0x8 // JVM specification, table 4.5-A
 
-// classFields reads the instance fields that a class declares itself.
-func (vm *VM) classFields(klass uint64) map[string]javaField {
-	t := vm.Tables
+// ClassFields reads the instance fields that a class declares itself.
+func (h *Heap) ClassFields(klass uint64) map[string]Field {
+	t := h.vm.Tables
 	var raw []rawField
 	if f := t.Field("InstanceKlass::_fieldinfo_stream"); f.OK {
-		raw = decodeFieldStream(vm.metaArray(klass, f, 1), unsigned5Bias(vm.Major))
+		raw = decodeFieldStream(h.metaArray(klass, f, 1), Unsigned5Bias(h.vm.Major))
 	} else {
 		count := maxFieldCount
-		if n, ok := vm.Mem.Member(klass, t.Field("InstanceKlass::_java_fields_count")); ok {
+		if n, ok := h.vm.Mem.Member(klass, t.Field("InstanceKlass::_java_fields_count")); ok {
 			count = int(n)
 		}
-		raw = decodeFieldArray(vm.metaArray(klass, t.Field("InstanceKlass::_fields"), 2), count)
+		raw = decodeFieldArray(h.metaArray(klass, t.Field("InstanceKlass::_fields"), 2), count)
 	}
-	pool, ok := vm.Mem.Member(klass, t.Field("InstanceKlass::_constants"))
+	pool, ok := h.vm.Mem.Member(klass, t.Field("InstanceKlass::_constants"))
 	if !ok {
 		return nil
 	}
-	out := make(map[string]javaField)
+	out := make(map[string]Field)
 	read := 0
 	for _, f := range raw {
 		if f.static || read >= maxClassFields {
@@ -72,12 +72,12 @@ func (vm *VM) classFields(klass uint64) map[string]javaField {
 		}
 		read++
 		var slots [16]byte
-		reqs := []target.Read{{Addr: vm.poolSlot(pool, f.name), Buf: slots[:8]}, {Addr: vm.poolSlot(pool, f.signature), Buf: slots[8:]}}
-		vm.Mem.ReadV(reqs)
+		reqs := []target.Read{{Addr: h.PoolSlot(pool, f.name), Buf: slots[:8]}, {Addr: h.PoolSlot(pool, f.signature), Buf: slots[8:]}}
+		h.vm.Mem.ReadV(reqs)
 		var text [2]string
-		vm.symbols([]uint64{word(slots[:], 0), word(slots[:], 8)}, text[:])
+		h.Symbols([]uint64{vmstructs.Word(slots[:], 0), vmstructs.Word(slots[:], 8)}, text[:])
 		if text[0] != "" {
-			out[text[0]] = javaField{offset: uint64(f.offset), signature: text[1]}
+			out[text[0]] = Field{Offset: uint64(f.offset), Signature: text[1]}
 		}
 	}
 	return out
@@ -85,17 +85,17 @@ func (vm *VM) classFields(klass uint64) map[string]javaField {
 
 // metaArray reads an Array<T> of the VM that a class points to; elements are
 // size bytes and follow the 4 bytes of the length.
-func (vm *VM) metaArray(klass uint64, f vmstructs.Field, size uint64) []byte {
-	at, ok := vm.Mem.Member(klass, f)
+func (h *Heap) metaArray(klass uint64, f vmstructs.Field, size uint64) []byte {
+	at, ok := h.vm.Mem.Member(klass, f)
 	if !ok {
 		return nil
 	}
-	n, ok := vm.Mem.U32(at)
+	n, ok := h.vm.Mem.U32(at)
 	if !ok || uint64(n)*size > maxFieldBytes {
 		return nil
 	}
 	b := make([]byte, uint64(n)*size)
-	if vm.Mem.Reader.ReadAt(b, at+4) != nil {
+	if h.vm.Mem.Reader.ReadAt(b, at+4) != nil {
 		return nil
 	}
 	return b
@@ -120,22 +120,22 @@ func decodeFieldArray(b []byte, count int) []rawField {
 // decodeFieldStream decodes InstanceKlass::_fieldinfo_stream (21 and later; 25
 // share/oops/fieldInfo.hpp).
 func decodeFieldStream(b []byte, bias uint32) []rawField {
-	u := unsigned5{data: b, bias: bias}
-	java := u.next()
-	u.next() // number of fields that the VM injected; they come last
+	u := Unsigned5{Data: b, Bias: bias}
+	java := u.Next()
+	u.Next() // number of fields that the VM injected; they come last
 	var out []rawField
-	for i := uint32(0); i < java && i < maxFieldCount && !u.bad; i++ {
-		name, sig, offset, access, flags := u.next(), u.next(), u.next(), u.next(), u.next()
+	for i := uint32(0); i < java && i < maxFieldCount && !u.Bad; i++ {
+		name, sig, offset, access, flags := u.Next(), u.Next(), u.Next(), u.Next(), u.Next()
 		if flags&1 != 0 {
-			u.next() // initializer
+			u.Next() // initializer
 		}
 		if flags&4 != 0 {
-			u.next() // generic signature
+			u.Next() // generic signature
 		}
 		if flags&16 != 0 {
-			u.next() // contention group
+			u.Next() // contention group
 		}
-		if !u.bad && name < 1<<16 && sig < 1<<16 {
+		if !u.Bad && name < 1<<16 && sig < 1<<16 {
 			out = append(out, rawField{uint16(name), uint16(sig), offset, access&accStatic != 0})
 		}
 	}
