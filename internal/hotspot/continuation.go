@@ -253,7 +253,7 @@ func (vm *VM) walkChunk(c *walk.Cursor, chunk uint64, head []byte) bool {
 	k := &vm.conts
 	int4 := func(at uint64) uint64 { return uint64(binary.LittleEndian.Uint32(head[at:])) }
 	sp, bottom := int4(k.sp), uint64(0)
-	if k.bottom != absent {
+	if k.bottom != vmstructs.Absent {
 		bottom = int4(k.bottom)
 	} else if size, args := int4(k.size), int4(k.args); args <= size {
 		bottom = size - args

@@ -32,7 +32,7 @@ type continuations struct {
 	chunk  uint64 // Klass of StackChunk
 	parent uint64 // in a StackChunk: the next outer chunk
 	sp     uint64 // int, words from the beginning of its stack
-	bottom uint64 // int, words; absent in releases that have size and argsize instead
+	bottom uint64 // int, words; vmstructs.Absent in releases that have size and argsize instead
 	size   uint64
 	args   uint64
 	start  uint64 // where its stack begins
@@ -72,7 +72,7 @@ func (vm *VM) Follow() *capture.Follow {
 // learnContinuations finds the layout; false if it is not all there yet.
 func (vm *VM) learnContinuations() bool {
 	k := &vm.conts
-	if vm.off.contEntry == absent && !vm.learnEntry() {
+	if vm.off.contEntry == vmstructs.Absent && !vm.learnEntry() {
 		return false
 	}
 	classes := vm.bootClasses("jdk/internal/vm/Continuation", "jdk/internal/vm/StackChunk")
@@ -91,12 +91,12 @@ func (vm *VM) learnContinuations() bool {
 		if f, ok := fields[name]; ok && f.Signature == signature {
 			return f.Offset
 		}
-		return absent
+		return vmstructs.Absent
 	}
 	k.parent = at("parent", "Ljdk/internal/vm/StackChunk;")
 	k.sp, k.bottom = at("sp", "I"), at("bottom", "I")
 	k.size, k.args = at("size", "I"), at("argsize", "I")
-	if k.parent == absent || k.sp == absent || k.bottom == absent && (k.size == absent || k.args == absent) {
+	if k.parent == vmstructs.Absent || k.sp == vmstructs.Absent || k.bottom == vmstructs.Absent && (k.size == vmstructs.Absent || k.args == vmstructs.Absent) {
 		return false
 	}
 	helper, ok := vm.Mem.Member(chunk, vm.Field("Klass::_layout_helper"))
@@ -218,7 +218,7 @@ func (vm *VM) placesOf(thread, tp uint64) map[local]bool {
 	if vm.Mem.Reader.ReadAt(buf, tp-maxThreadVars) == nil {
 		for i := uint64(0); i < maxThreadVars; i += 8 {
 			if vmstructs.Word(buf, i) == thread {
-				out[local{true, absent, i - maxThreadVars}] = true
+				out[local{true, vmstructs.Absent, i - maxThreadVars}] = true
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func (vm *VM) wayToChunks() *capture.Follow {
 	if k.local.ok {
 		w.add(capture.OpThread, rThread, 0, 0, 0)
 		from, steps := uint8(rThread), []uint64{k.local.offset, o}
-		if k.local.block != absent {
+		if k.local.block != vmstructs.Absent {
 			steps = []uint64{dtvAt, k.local.block, k.local.offset, o}
 		}
 		for i, at := range steps {
@@ -327,7 +327,7 @@ func (vm *VM) wayToChunks() *capture.Follow {
 	head := w.add(capture.OpCopy, rChunk, 0, uint32(k.start), 0)
 	sp := w.add(capture.OpLoad4, rFrom, rChunk, 0, k.sp)
 	var bottom, size, args int
-	if k.bottom != absent {
+	if k.bottom != vmstructs.Absent {
 		bottom = w.add(capture.OpLoad4, rLen, rChunk, 0, k.bottom)
 		size, args = bottom, bottom
 	} else {

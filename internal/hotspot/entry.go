@@ -2,6 +2,7 @@ package hotspot
 
 import (
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -82,7 +83,7 @@ func (vm *VM) noteEntry(c *walk.Cursor, pc, fp uint64) bool {
 	if !ok || w <= fp || w-fp > maxFrame || w&7 != 0 {
 		return false
 	}
-	if vm.off.wrapperAnchor != absent {
+	if vm.off.wrapperAnchor != vmstructs.Absent {
 		s.below = w + vm.off.wrapperAnchor
 	}
 	return true
@@ -95,7 +96,7 @@ type javaAnchor struct{ sp, pc, fp uint64 }
 // from the process.
 func (vm *VM) readAnchor(c *walk.Cursor, addr uint64) (a javaAnchor, ok bool) {
 	o := &vm.off
-	if o.lastSP == absent || o.lastPC == absent || o.lastFP == absent {
+	if o.lastSP == vmstructs.Absent || o.lastPC == vmstructs.Absent || o.lastFP == vmstructs.Absent {
 		return a, false
 	}
 	if a.sp, ok = vm.word(c, addr+o.lastSP); !ok {
@@ -134,8 +135,8 @@ func (vm *VM) Resume(c *walk.Cursor) bool {
 		stitched = !c.InCopy(s.below)
 		s.below = 0
 	} else {
-		thread, known := vm.javaThread(c.TID)
-		if !known || vm.off.anchor == absent {
+		thread, known := vm.Threads.JavaThread(c.TID)
+		if !known || vm.off.anchor == vmstructs.Absent {
 			return false
 		}
 		a, ok = vm.readAnchor(c, thread+vm.off.anchor)
@@ -205,8 +206,8 @@ func (vm *VM) anchorHolds(c *walk.Cursor, a *javaAnchor, live bool) bool {
 // recoverFP finds the frame pointer of the interpreter frame that native code returns to, if
 // unwinding the native code has lost it: the thread's anchor keeps it while the native code runs.
 func (vm *VM) recoverFP(c *walk.Cursor) bool {
-	thread, ok := vm.javaThread(c.TID)
-	if !ok || vm.off.anchor == absent {
+	thread, ok := vm.Threads.JavaThread(c.TID)
+	if !ok || vm.off.anchor == vmstructs.Absent {
 		return false
 	}
 	a, ok := vm.readAnchor(c, thread+vm.off.anchor)
@@ -231,8 +232,8 @@ func (vm *VM) recoverFP(c *walk.Cursor) bool {
 
 // savedExceptionPC reads the pc of the thread's last poll or implicit exception.
 func (vm *VM) savedExceptionPC(tid uint32) (uint64, bool) {
-	thread, ok := vm.javaThread(tid)
-	if !ok || vm.off.savedExceptionPC == absent {
+	thread, ok := vm.Threads.JavaThread(tid)
+	if !ok || vm.off.savedExceptionPC == vmstructs.Absent {
 		return 0, false
 	}
 	return vm.Mem.U64(thread + vm.off.savedExceptionPC)

@@ -81,14 +81,14 @@ func exercise(vm *VM, pcs []uint64) {
 		}
 		vm.codeletAt(vm.interpLo + 1000)
 	}
-	c := vm.DumpThreads()
+	c := vm.Threads.DumpThreads()
 	c.InJava()
-	for tid := range vm.ThreadNames() {
-		vm.ThreadState(uint32(tid))
+	for tid := range vm.Threads.ThreadNames() {
+		vm.Threads.ThreadState(uint32(tid))
 		c.Thread(uint32(tid))
 		c.Kind(uint32(tid), "G1 Conc#0")
 		c.Virtual(uint32(tid))
-		vm.VirtualThread(uint32(tid))
+		vm.Threads.VirtualThread(uint32(tid))
 	}
 	vm.Version()
 	vm.GC()
@@ -121,7 +121,7 @@ func FuzzVM(f *testing.F) {
 			}
 		})
 		exercise(vm, r.pcs)
-		if len(vm.ThreadNames()) < 5 {
+		if len(vm.Threads.ThreadNames()) < 5 {
 			f.Fatal("the recorded image is of no use")
 		}
 		r.image.from = nil
@@ -141,22 +141,6 @@ func FuzzVM(f *testing.F) {
 			exercise(vm, r.pcs)
 		}
 	})
-}
-
-// FuzzSymbols scans broken symbol tables for the variables of the safepoint.
-func FuzzSymbols(f *testing.F) {
-	table := make([]byte, 3*vmstructs.SymbolSize)
-	names := []byte("\x00_ZN20SafepointSynchronize6_stateE\x00_ZTV7VM_Halt\x00_ZTV")
-	binary.LittleEndian.PutUint32(table, 1)
-	binary.LittleEndian.PutUint64(table[8:], 0x1000)
-	binary.LittleEndian.PutUint32(table[vmstructs.SymbolSize:], 35)
-	binary.LittleEndian.PutUint64(table[vmstructs.SymbolSize+8:], 0x2000)
-	binary.LittleEndian.PutUint32(table[2*vmstructs.SymbolSize:], 50)
-	if v := scanSymbols(table, names, 16); v.state != 0x1010 || v.vtables[0x2020] != "VM_Halt" || len(v.vtables) != 1 {
-		f.Fatalf("%+v", v)
-	}
-	f.Add(table, names)
-	f.Fuzz(func(t *testing.T, symbols, names []byte) { scanSymbols(symbols, names, 0) })
 }
 
 func FuzzLines(f *testing.F) {

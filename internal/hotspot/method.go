@@ -294,3 +294,12 @@ func (vm *VM) bciFromBCP(id uint32, bcp uint64) int32 {
 	}
 	return -1
 }
+
+// methodName returns the name of the Method at ptr as it is shown; false if there is none.
+func (vm *VM) methodName(ptr uint64) (string, bool) {
+	id, ok := vm.method(ptr)
+	if m := vm.methodAt(id); ok && m != nil {
+		return m.function, true
+	}
+	return "", false
+}

@@ -344,7 +344,7 @@ func (s *stepped) regions() []capture.Region {
 	f := &s.followed
 	f.Load = func(b []byte, addr uint64) bool { return s.tr.Memory().Bytes(addr, b) }
 	f.Register = func(n uint32) (uint64, bool) { return s.snap.Regs.R[n], true }
-	f.Thread, _ = s.vm.ThreadPointer(uint32(s.tr.TID()))
+	f.Thread, _ = s.vm.Threads.ThreadPointer(uint32(s.tr.TID()))
 	f.SP, f.Top, f.Most = s.snap.Regs.SP(), s.snap.StackTop, 256<<10
 	f.Go(how)
 	return f.Regions

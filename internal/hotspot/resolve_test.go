@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/hotspot/threads"
 	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
@@ -16,16 +17,16 @@ import (
 )
 
 // javaStack walks the Java frames of a blocked thread from its anchor.
-func javaStack(t testing.TB, vm *VM, p *target.Process, thread javaThread) []symbol.Frame {
+func javaStack(t testing.TB, vm *VM, p *target.Process, thread threads.Thread) []symbol.Frame {
 	t.Helper()
 	var stack walk.Stack
-	sp, _ := vm.Mem.U64(thread.addr + vm.off.anchor + vm.off.lastSP)
-	top, _ := vm.Mem.U64(thread.addr + vm.off.stackBase)
+	sp, _ := vm.Mem.U64(thread.Addr + vm.off.anchor + vm.off.lastSP)
+	top, _ := vm.Mem.U64(thread.Addr + vm.Field("JavaThread::_stack_base", "Thread::_stack_base").Offset)
 	if sp == 0 || top <= sp {
 		return nil
 	}
 	p.Memory().Invalidate()
-	c := walk.Cursor{Stack: &stack, Mem: p.Memory(), High: top, TID: thread.tid}
+	c := walk.Cursor{Stack: &stack, Mem: p.Memory(), High: top, TID: thread.TID}
 	c.Regs.Arch = vm.Arch
 	c.Regs.SetSP(sp - 64)
 	if !vm.Resume(&c) {
@@ -73,9 +74,9 @@ func TestStacksOfBlockedThreads(t *testing.T) {
 					want := jstack(t, major, p.PID)
 					vm.BeginBatch()
 					compared, frames, inlined, compiled = 0, 0, 0, 0
-					list, _ := vm.listThreads()
+					list, _ := vm.Threads.List()
 					for _, thread := range list {
-						w := want[int(thread.tid)]
+						w := want[int(thread.TID)]
 						if w == nil || len(w.frames) == 0 || w.name == "Attach Listener" {
 							continue
 						}

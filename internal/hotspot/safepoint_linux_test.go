@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/hotspot/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,7 +21,7 @@ func TestSafepoint(t *testing.T) {
 		p := startProgram(t, major, append(flags, "Unsafepoint")...)
 		vm := openVM(t, p)
 		var looping uint32
-		for tid, name := range vm.ThreadNames() {
+		for tid, name := range vm.Threads.ThreadNames() {
 			if name == "looping" {
 				looping = uint32(tid)
 			}
@@ -32,16 +33,16 @@ func TestSafepoint(t *testing.T) {
 			if time.Now().After(end) {
 				t.Fatalf("a wait for a safepoint was seen %d times, %d of them for the loop, %d with what it is for, for %v at most", waited, exact, named, since)
 			}
-			s, err := vm.Safepoint()
+			s, err := vm.Threads.Safepoint()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.State != Synchronizing {
+			if s.State != threads.Synchronizing {
 				continue
 			}
 			waited++
-			in := vm.DumpThreads().InJava()
-			if again, _ := vm.Safepoint(); again != s {
+			in := vm.Threads.DumpThreads().InJava()
+			if again, _ := vm.Threads.Safepoint(); again != s {
 				continue // it is over
 			}
 			// It may have reached the safepoint before others did, and up to 11 a thread that came
@@ -67,11 +68,11 @@ func TestSafepoint(t *testing.T) {
 		}
 		t.Logf("%d looks while it waited, for %v at most", waited, since)
 		// It is in no other state, except during collections and at its start.
-		s, ok := vm.ThreadState(looping)
-		for end := time.Now().Add(time.Minute); s.VM != VMInJava && time.Now().Before(end); s, ok = vm.ThreadState(looping) {
+		s, ok := vm.Threads.ThreadState(looping)
+		for end := time.Now().Add(time.Minute); s.VM != threads.VMInJava && time.Now().Before(end); s, ok = vm.Threads.ThreadState(looping) {
 			time.Sleep(10 * time.Millisecond)
 		}
-		if !ok || s.VM != VMInJava {
+		if !ok || s.VM != threads.VMInJava {
 			t.Errorf("the thread in the loop is %s", s.VM)
 		}
 	})

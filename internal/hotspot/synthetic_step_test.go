@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/threads"
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -57,7 +58,7 @@ func synthBlobStart(i int) uint64 { return synthCode + uint64(i)*synthBlob }
 // synthVM makes the VM. code is the content of all blobs, repeated.
 func synthVM(mem *synthMemory, major int, arch cpu.Arch, code []byte) *VM {
 	vm := &VM{VM: &vmstructs.VM{Mem: vmstructs.Memory{Reader: mem}, Tables: &vmstructs.Tables{Published: &vmstructs.Published{}}, Arch: arch, Major: major}}
-	vm.off = newOffsets(vm.Tables, arch, func(string, string) {})
+	vm.off = newOffsets(vm.VM)
 	vm.off.anchor, vm.off.lastSP, vm.off.lastPC, vm.off.lastFP = 64, 0, 8, 16
 	vm.off.wrapperAnchor, vm.off.savedExceptionPC, vm.off.contEntry = 32, 128, 136
 	vm.off.upcallFrameData = 8
@@ -93,7 +94,7 @@ func synthVM(mem *synthMemory, major int, arch cpu.Arch, code []byte) *VM {
 	vm.code.heaps = []codeHeap{h}
 	vm.interpLo, vm.interpHi = synthBlobStart(0), synthBlobStart(1)
 	vm.callStubReturn = synthBlobStart(4) + 512
-	vm.threads.byTID = map[uint32]uint64{7: synthThread}
+	vm.Threads = &threads.Threads{}
 	vm.methods.all = []*method{nil, {id: 1, ptr: synthMethod, codeBase: synthMethod + 4096, codeSize: 100}}
 	vm.methods.byPtr = map[uint64]uint32{synthMethod: 1}
 	vm.methods.bad = map[uint64]struct{}{}

@@ -9,25 +9,26 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/hotspot/threads"
 )
 
 // owners are what the threads of Locks.java wait for, and who holds it.
 var owners = map[string]struct {
-	kind         WaitKind
+	kind         threads.WaitKind
 	class, owner string
 }{
-	"blocked":       {WaitsToLock, "Locks$Plain", "owner"},
-	"blocked-too":   {WaitsToLock, "Locks$Fat", "owner"},
-	"waiting":       {WaitsOn, "Locks$Waited", ""},
-	"timed-waiting": {WaitsOn, "Locks$Waited", ""},
-	"locking":       {WaitsParked, "java.util.concurrent.locks.ReentrantLock$NonfairSync", "owner"},
-	"reading":       {WaitsParked, "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync", "owner"},
-	"parked":        {WaitsParked, "Locks$Blocker", ""},
-	"timed-parked":  {WaitsParked, "Locks$Blocker", ""},
+	"blocked":       {threads.WaitsToLock, "Locks$Plain", "owner"},
+	"blocked-too":   {threads.WaitsToLock, "Locks$Fat", "owner"},
+	"waiting":       {threads.WaitsOn, "Locks$Waited", ""},
+	"timed-waiting": {threads.WaitsOn, "Locks$Waited", ""},
+	"locking":       {threads.WaitsParked, "java.util.concurrent.locks.ReentrantLock$NonfairSync", "owner"},
+	"reading":       {threads.WaitsParked, "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync", "owner"},
+	"parked":        {threads.WaitsParked, "Locks$Blocker", ""},
+	"timed-parked":  {threads.WaitsParked, "Locks$Blocker", ""},
 	"sleeping":      {},
 	"owner":         {},
-	"dead-left":     {WaitsToLock, "java.lang.Object", "dead-right"},
-	"dead-right":    {WaitsToLock, "java.lang.Object", "dead-left"},
+	"dead-left":     {threads.WaitsToLock, "java.lang.Object", "dead-right"},
+	"dead-right":    {threads.WaitsToLock, "java.lang.Object", "dead-left"},
 }
 
 var (
@@ -35,40 +36,11 @@ var (
 	headOfJstack = regexp.MustCompile(`^".*" #(\d+) (?:\[\d+\] )?(daemon )?(?:prio=(\d+) )?`)
 )
 
-// togetherAsSingly checks that what is read for all threads together is the same as what is read
-// for each, and that it covers all.
-func togetherAsSingly(t *testing.T, vm *VM) {
-	t.Helper()
-	said := ""
-	for range 20 { // a collector that moves something meanwhile, or a thread that ends
-		said = ""
-		c := vm.DumpThreads()
-		c.readNames()
-		singly := vm.ThreadNames()
-		for _, th := range c.threads {
-			if name := singly[int(th.tid)]; name == "" || c.names[th.tid] != name {
-				said += fmt.Sprintf("thread %d is %q singly, %q with the others\n", th.tid, name, c.names[th.tid])
-			}
-			r := threadRead{vm: vm, t: &th}
-			if r.read(); vm.heap.Handles && r.object == nil {
-				said += fmt.Sprintf("the object of thread %d was not read at once\n", th.tid)
-			}
-			if vm.off.vthread != absent && !c.runsItself(&th) {
-				said += fmt.Sprintf("thread %d seems to carry a virtual one\n", th.tid)
-			}
-		}
-		if said == "" {
-			return
-		}
-	}
-	t.Error(said)
-}
-
 // The reported waits, owners and properties of threads are those that jstack prints and those of
 // the program, in every layout of the heap.
 func TestThreadInfo(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
-		layouts := heapFlags(t, major)
+		layouts := fixture.HeapFlags(t, major)
 		if major == 21 {
 			layouts = append(layouts, "-XX:+UnlockExperimentalVMOptions -XX:LockingMode=2") // the way of later releases
 		}
@@ -89,7 +61,7 @@ func TestThreadInfo(t *testing.T) {
 					want := jstack(t, major, p.PID)
 					vm.BeginBatch()
 					began := time.Now()
-					c := vm.DumpThreads()
+					c := vm.Threads.DumpThreads()
 					names, took := make(map[uint32]string), time.Since(began)
 					for tid, w := range want {
 						names[uint32(tid)] = w.name
@@ -107,12 +79,12 @@ func TestThreadInfo(t *testing.T) {
 						if !ok || info.Name != w.name || fmt.Sprint(info.ID) != h[1] || info.Daemon != (h[2] != "") || h[3] != "" && fmt.Sprint(info.Priority) != h[3] {
 							bad("%v %+v; jstack says %s", ok, info, w.header)
 						}
-						wantKind := KindJava
+						wantKind := threads.KindJava
 						switch {
 						case strings.Contains(w.name, "CompilerThread"):
-							wantKind = KindCompiler
+							wantKind = threads.KindCompiler
 						case slices.Contains([]string{"Signal Dispatcher", "Service Thread", "Monitor Deflation Thread", "Notification Thread", "Sweeper thread"}, w.name):
-							wantKind = KindVM
+							wantKind = threads.KindVM
 						}
 						if info.Kind != wantKind || c.Kind(uint32(tid), "G1 Conc#0") != wantKind {
 							bad("%q is of kind %s", w.name, info.Kind)
@@ -149,10 +121,9 @@ func TestThreadInfo(t *testing.T) {
 							bad("the owner holds %v", held)
 						}
 					}
-					t.Logf("%v for the census of %d, %d objects, %d elsewhere", took, len(c.threads), locks, moved)
+					t.Logf("%v for the census of %d, %d objects, %d elsewhere", took, len(want), locks, moved)
 					return strings.Join(wrong, "\n")
 				})
-				togetherAsSingly(t, vm)
 			})
 		}
 	})

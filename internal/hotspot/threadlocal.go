@@ -1,8 +1,6 @@
 package hotspot
 
-import (
-	"github.com/candid-profiler/candid/internal/cpu"
-)
+import "github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 
 // local is where a thread's own storage holds its JavaThread, Thread::_thr_current
 // (share/runtime/thread.cpp), relative to the thread pointer. The place is the same for all
@@ -25,25 +23,17 @@ const (
 // dtvAt is the offset of the dtv from the thread pointer in glibc and musl (x86-64).
 const dtvAt = 8
 
-// learnLocal finds it. The thread pointer of glibc and musl on x86-64 is their pthread_t.
+// learnLocal finds it.
 func (vm *VM) learnLocal() (l local) {
-	f := vm.Field("OSThread::_pthread_id")
-	if !f.OK || vm.Arch != cpu.AMD64 {
-		return l
-	}
 	var common map[local]bool
 	seen := 0
-	threads, _ := vm.listThreads()
+	threads, _ := vm.Threads.List()
 	for _, t := range threads {
-		os, ok := vm.Mem.U64(t.addr + vm.off.osThread)
-		if !ok {
-			continue
-		}
-		tp, ok := vm.Mem.U64(os + f.Offset)
+		tp, ok := vm.Threads.Storage(t.Addr)
 		if !ok || tp < maxThreadVars {
 			continue
 		}
-		here := vm.placesOf(t.addr, tp)
+		here := vm.placesOf(t.Addr, tp)
 		if seen > 0 {
 			for at := range here {
 				if !common[at] {
@@ -62,24 +52,9 @@ func (vm *VM) learnLocal() (l local) {
 	// The thread's first frames may hold it at the same offset too, farther below the thread
 	// pointer.
 	for at := range common {
-		if !l.ok || at.block != absent && l.block == absent || (at.block == absent) == (l.block == absent) && at.offset > l.offset {
+		if !l.ok || at.block != vmstructs.Absent && l.block == vmstructs.Absent || (at.block == vmstructs.Absent) == (l.block == vmstructs.Absent) && at.offset > l.offset {
 			l = at
 		}
 	}
 	return l
-}
-
-// ThreadPointer returns where a Java thread's own storage is, as OpThread of a Follow does; false
-// if the VM does not know, or does not publish it.
-func (vm *VM) ThreadPointer(tid uint32) (uint64, bool) {
-	f := vm.Field("OSThread::_pthread_id")
-	thread, ok := vm.javaThread(tid)
-	if !f.OK || !ok || vm.Arch != cpu.AMD64 {
-		return 0, false
-	}
-	os, ok := vm.Mem.U64(thread + vm.off.osThread)
-	if !ok {
-		return 0, false
-	}
-	return vm.Mem.U64(os + f.Offset)
 }

@@ -100,37 +100,6 @@ func jstack(t testing.TB, major, pid int) map[int]*stackOfJstack {
 	return threads
 }
 
-// heapFlags are the ways in which a JDK lays out its heap: all of them in a full run, otherwise a
-// few that together have all of the layouts of references and headers.
-func heapFlags(t testing.TB, major int) []string {
-	if !fixture.Full(t) {
-		switch major {
-		case 8:
-			return []string{"-XX:+UseConcMarkSweepGC"}
-		case 21:
-			return []string{"-XX:+UseZGC -XX:+ZGenerational", "-XX:+UseG1GC"}
-		case 27:
-			return []string{"-XX:+UseG1GC -XX:-UseCompressedOops", "-XX:+UseCompactObjectHeaders"}
-		}
-	}
-	flags := []string{"-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseG1GC -XX:-UseCompressedOops"}
-	switch major {
-	case 8:
-		flags = append(flags, "-XX:+UseConcMarkSweepGC", "-XX:ObjectAlignmentInBytes=16")
-	case 11:
-		flags = append(flags, "-XX:+UnlockExperimentalVMOptions -XX:+UseZGC", "-XX:-UseCompressedClassPointers")
-	case 17:
-		flags = append(flags, "-XX:+UseZGC", "-XX:+UseShenandoahGC", "-XX:-UseCompressedClassPointers")
-	case 21:
-		flags = append(flags, "-XX:+UseZGC", "-XX:+UseZGC -XX:+ZGenerational", "-XX:+UseShenandoahGC", "-XX:ObjectAlignmentInBytes=16")
-	case 25:
-		flags = append(flags, "-XX:+UseZGC", "-XX:+UseShenandoahGC", "-XX:+UseCompactObjectHeaders", "-XX:-UseCompressedClassPointers")
-	case 27:
-		flags = append(flags, "-XX:+UseZGC", "-XX:+UseShenandoahGC", "-XX:+UseCompactObjectHeaders", "-XX:-UseCompactObjectHeaders")
-	}
-	return flags
-}
-
 func TestNamedAcrossChunks(t *testing.T) {
 	for _, c := range []struct {
 		jstack, name string
@@ -154,7 +123,7 @@ func TestNamedAcrossChunks(t *testing.T) {
 // The names of Java threads, read from the heap, are those that jstack prints.
 func TestThreadNames(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
-		for _, flags := range heapFlags(t, major) {
+		for _, flags := range fixture.HeapFlags(t, major) {
 			t.Run(flags, func(t *testing.T) {
 				t.Parallel()
 				p := startProgram(t, major, append(strings.Fields(flags), "Parked", "100")...)
@@ -164,7 +133,7 @@ func TestThreadNames(t *testing.T) {
 					want := jstack(t, major, p.PID)
 					vm.BeginBatch()
 					began := time.Now()
-					got := vm.ThreadNames()
+					got := vm.Threads.ThreadNames()
 					t.Logf("%s, %d names in %v", vm.GC(), len(got), time.Since(began))
 					var wrong []string
 					n := 0
@@ -178,7 +147,7 @@ func TestThreadNames(t *testing.T) {
 						}
 					}
 					for tid, name := range got {
-						if one, ok := vm.ThreadName(uint32(tid)); !ok || one != name {
+						if one, ok := vm.Threads.ThreadName(uint32(tid)); !ok || one != name {
 							wrong = append(wrong, fmt.Sprintf("asked alone, thread %d is %q (%v), not %q", tid, one, ok, name))
 						}
 					}
@@ -187,7 +156,7 @@ func TestThreadNames(t *testing.T) {
 					}
 					return strings.Join(wrong, "\n")
 				})
-				if _, ok := vm.ThreadName(uint32(os.Getpid())); ok {
+				if _, ok := vm.Threads.ThreadName(uint32(os.Getpid())); ok {
 					t.Error("a thread of ours has a name in Java")
 				}
 			})

@@ -30,13 +30,13 @@ func TestThreadNamesInPIDNamespace(t *testing.T) {
 		t.Fatalf("the program is process %d in its namespace, not 1", p.NamespacePID())
 	}
 	vm := openVM(t, p)
-	names := vm.ThreadNames()
+	names := vm.Threads.ThreadNames()
 	found := false
 	for tid, name := range names {
 		comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "task", strconv.Itoa(tid), "comm"))
 		if err != nil {
 			vm.BeginBatch()
-			if _, still := vm.ThreadNames()[tid]; !still {
+			if _, still := vm.Threads.ThreadNames()[tid]; !still {
 				continue // a compiler thread that has ended meanwhile
 			}
 			t.Fatalf("thread %d (%s): %v", tid, name, err)

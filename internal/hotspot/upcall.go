@@ -1,6 +1,9 @@
 package hotspot
 
-import "github.com/candid-profiler/candid/internal/walk"
+import (
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
+	"github.com/candid-profiler/candid/internal/walk"
+)
 
 // stepUpcall steps over the stub through which native code called Java (Foreign
 // Function & Memory API), into the native code. The stub's frame begins like
@@ -25,7 +28,7 @@ func (vm *VM) stepUpcall(c *walk.Cursor, e *pcEntry) walk.Verdict {
 // upcallAnchor returns the address of the anchor of the Java frames below an upcall's native code,
 // 0 if the VM does not publish it (before JDK 25).
 func (vm *VM) upcallAnchor(c *walk.Cursor, e *pcEntry) uint64 {
-	if vm.off.upcallFrameData == absent || e.blob == nil {
+	if vm.off.upcallFrameData == vmstructs.Absent || e.blob == nil {
 		return 0
 	}
 	off, ok := vm.Mem.U32(e.blob.start + vm.off.upcallFrameData)

@@ -95,7 +95,7 @@ func carrier(t *testing.T, vm *VM) int {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		vm.BeginBatch()
-		for tid, name := range vm.ThreadNames() {
+		for tid, name := range vm.Threads.ThreadNames() {
 			if strings.HasPrefix(name, "ForkJoinPool-1-worker-") {
 				return tid
 			}

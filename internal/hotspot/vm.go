@@ -5,6 +5,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/hotspot/metadata"
+	"github.com/candid-profiler/candid/internal/hotspot/threads"
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -12,6 +13,7 @@ import (
 // VM is a Java VM in another process, as read so far. It is used from one goroutine.
 type VM struct {
 	*vmstructs.VM
+	*threads.Threads
 
 	// Clock is the clock of walk.Cursor.Time, nil if there is none to compare with.
 	Clock func() uint64
@@ -28,15 +30,10 @@ type VM struct {
 	code    codeCache
 	methods methodTable
 	names   resolver
-	threads threadTable
 	heap    *metadata.Heap
 	conts   continuations
 
 	archive archive
-
-	safepoint      safepointVars
-	safepointTried bool
-	safepointErr   error
 
 	stepping stepping // state of the rules for stepping over frames
 }
@@ -56,7 +53,6 @@ func openIn(p *target.Process, known *Finder) (*VM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the Java VM of process %d (%s): %w", p.PID, of.File, err)
 	}
-	vm.threads.tids = newTIDMap(p, of.File)
 	if vm.Arch == cpu.AMD64 { // the form of the archive's code elsewhere is not known
 		vm.archive = archiveIn(maps)
 	}
@@ -105,7 +101,7 @@ func OpenReader(r target.Reader, symbols map[string]uint64) (*VM, error) {
 // open shares with the other VMs of known, which may be nil, what they have in common.
 func open(of *vmstructs.VM, known *Finder) (*VM, error) {
 	vm := &VM{VM: of}
-	vm.off = newOffsets(of.Tables, of.Arch, of.Missing)
+	vm.off = newOffsets(of)
 	vm.code.standing = known.standing()
 	if err := vm.openCode(); err != nil {
 		return nil, err
@@ -113,7 +109,7 @@ func open(of *vmstructs.VM, known *Finder) (*VM, error) {
 	vm.heap = metadata.NewHeap(of)
 	vm.openMethods()
 	vm.openNames()
-	vm.openThreads()
+	vm.Threads = threads.New(of, vm.heap, vm.methodName)
 	return vm, nil
 }
 

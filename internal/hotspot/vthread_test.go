@@ -14,8 +14,8 @@ import (
 
 // mountedThreads returns how many threads carry a virtual one.
 func mountedThreads(vm *VM) (n int) {
-	for tid := range vm.ThreadNames() {
-		if _, _, ok := vm.VirtualThread(uint32(tid)); ok {
+	for tid := range vm.Threads.ThreadNames() {
+		if _, _, ok := vm.Threads.VirtualThread(uint32(tid)); ok {
 			n++
 		}
 	}
@@ -49,10 +49,10 @@ func TestMountedVirtualThreads(t *testing.T) {
 				vm.BeginBatch()
 			}
 			got := make(map[uint64]string)
-			for tid, name := range vm.ThreadNames() {
-				if id, vname, ok := vm.VirtualThread(uint32(tid)); ok {
+			for tid, name := range vm.Threads.ThreadNames() {
+				if id, vname, ok := vm.Threads.VirtualThread(uint32(tid)); ok {
 					got[id] = vname
-					if again, name, ok := vm.DumpThreads().Virtual(uint32(tid)); !ok || again != id || name != vname {
+					if again, name, ok := vm.Threads.DumpThreads().Virtual(uint32(tid)); !ok || again != id || name != vname {
 						t.Errorf("asked by the census it is %d %q (%v), not %d %q", again, name, ok, id, vname)
 					}
 					if !strings.HasPrefix(name, "ForkJoinPool") {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/hotspot/hsperfdata"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
@@ -21,8 +21,8 @@ type collections struct {
 	begun  bool
 	of     []collectorSeen
 	clock  vmClock
-	looked uint64       // monotonic ns: before the counters were last read
-	span   hotspot.Span // range of the counters of collections
+	looked uint64          // monotonic ns: before the counters were last read
+	span   hsperfdata.Span // range of the counters of collections
 	ids    uint64
 }
 
@@ -60,7 +60,7 @@ var young = map[string]bool{"DefNew": true, "ParNew": true, "ParallelScavenge": 
 
 // ran reports whether a collection has ended since the counters were last read. It reads only the
 // counters that show it.
-func (g *collections) ran(c *hotspot.PerfData) bool {
+func (g *collections) ran(c *hsperfdata.Counters) bool {
 	if !g.begun || !c.ReadSpan(g.span) {
 		return true
 	}
@@ -137,7 +137,7 @@ type collection struct {
 const noCause = "No GC"
 
 // tellCollection reports one run of a collector.
-func tellCollection(to runtimes.Observations, c *hotspot.PerfData, k *collection) {
+func tellCollection(to runtimes.Observations, c *hsperfdata.Counters, k *collection) {
 	id, ns := profile.Number(k.id), uint64(k.exit-k.entry)
 	o := profile.Observation{Kind: profile.GCPhasePause, Time: k.begin, Duration: ns, Values: []profile.Value{id, profile.Text(k.name)}}
 	usual, ok := collectorNames[k.name]
@@ -166,7 +166,7 @@ func tellCollection(to runtimes.Observations, c *hotspot.PerfData, k *collection
 }
 
 // begin finds the collectors. Collections that ran before now do not belong to the recording.
-func (g *collections) begin(c *hotspot.PerfData, to runtimes.Observations) {
+func (g *collections) begin(c *hsperfdata.Counters, to runtimes.Observations) {
 	g.begun = true
 	for i := range maxCollectors {
 		prefix := fmt.Sprintf("sun.gc.collector.%d.", i)
@@ -197,7 +197,7 @@ func (g *collections) begin(c *hotspot.PerfData, to runtimes.Observations) {
 }
 
 // ticksToNs converts a duration by the VM's clock to ns.
-func ticksToNs(c *hotspot.PerfData, ticks int64) int64 {
+func ticksToNs(c *hsperfdata.Counters, ticks int64) int64 {
 	f, ok := c.Number("sun.os.hrt.frequency")
 	if !ok || f <= 0 || f == 1e9 {
 		return ticks
@@ -213,7 +213,7 @@ type vmClock struct {
 
 // begin estimates it from when the VM began, which the VM records in ms of wall-clock time: that is
 // as accurate as the wall clock has been since.
-func (k *vmClock) begin(c *hotspot.PerfData, to runtimes.Observations) {
+func (k *vmClock) begin(c *hsperfdata.Counters, to runtimes.Observations) {
 	k.low, k.top = math.MinInt64, math.MaxInt64
 	ms, _ := c.Number("sun.rt.createVmBeginTime")
 	k.guess = ms*1e6 - time.Now().UnixNano() + int64(to.Clock())
@@ -238,7 +238,7 @@ const (
 
 // heap adds up the spaces of a VM's heap. Without eden it is what survived, because a collection
 // empties eden and the program fills it again at once.
-func heap(c *hotspot.PerfData, eden bool) (used, committed uint64, ok bool) {
+func heap(c *hsperfdata.Counters, eden bool) (used, committed uint64, ok bool) {
 	for i := range maxGenerations {
 		prefix := fmt.Sprintf("sun.gc.generation.%d.", i)
 		if n, have := c.Number(prefix + "capacity"); have && n > 0 {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/hotspot/hsperfdata"
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/redact"
@@ -18,7 +19,7 @@ var propertyPrefixes = []string{"java.property.", "sun.property."}
 // describe reports what a VM is and how it is configured, as far as that can be seen from outside
 // and may be in a file that people send to others: no environment, and no value whose name is that
 // of a secret. Without counters it reports only the VM's flags.
-func describe(to runtimes.Observations, vm *hotspot.VM, c *hotspot.PerfData) {
+func describe(to runtimes.Observations, vm *hotspot.VM, c *hsperfdata.Counters) {
 	if c != nil {
 		began, _ := c.Number("sun.rt.createVmBeginTime")
 		to.Seen(profile.JVMInformation,

@@ -3,12 +3,12 @@ package java
 import (
 	"fmt"
 
-	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/hotspot/threads"
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
 // threadDump adapts the VM's threads to package runtimes.
-type threadDump struct{ *hotspot.ThreadDump }
+type threadDump struct{ *threads.Dump }
 
 var _ runtimes.ThreadDump = threadDump{}
 
@@ -17,12 +17,12 @@ func (i *instance) DumpThreads() runtimes.ThreadDump { return threadDump{i.VM.Du
 
 // Kind implements runtimes.ThreadDump.
 func (d threadDump) Kind(tid uint32, comm string) string {
-	return d.ThreadDump.Kind(tid, comm).String()
+	return d.Dump.Kind(tid, comm).String()
 }
 
 // Thread implements runtimes.ThreadDump.
 func (d threadDump) Thread(tid uint32) (s runtimes.ThreadState, ok bool) {
-	info, ok := d.ThreadDump.Thread(tid)
+	info, ok := d.Dump.Thread(tid)
 	if !ok {
 		return s, false
 	}
@@ -32,10 +32,10 @@ func (d threadDump) Thread(tid uint32) (s runtimes.ThreadState, ok bool) {
 		State: info.State.Java.String(), VMState: info.State.VM.String(), Compiling: info.Compiling, Tier: info.Tier,
 		Wait: runtimes.Wait{Kind: waitKinds[w.Kind], Object: runtimes.Object(w.Object), Owner: w.Owner, Virtual: runtimes.Virtual(w.Virtual)},
 	}
-	if info.State.Java == hotspot.JavaRunnable {
+	if info.State.Java == threads.JavaRunnable {
 		s.State = runtimes.StateRunnable
 	}
-	if info.State.VM == hotspot.VMBlocked {
+	if info.State.VM == threads.VMBlocked {
 		s.VMState = runtimes.VMBlocked
 	}
 	if id, name, ok := d.Virtual(tid); ok {
@@ -45,13 +45,13 @@ func (d threadDump) Thread(tid uint32) (s runtimes.ThreadState, ok bool) {
 }
 
 var waitKinds = [...]runtimes.WaitKind{
-	hotspot.WaitsForNothing: runtimes.WaitsForNothing, hotspot.WaitsToLock: runtimes.WaitsToLock,
-	hotspot.WaitsOn: runtimes.WaitsOn, hotspot.WaitsParked: runtimes.WaitsParked,
+	threads.WaitsForNothing: runtimes.WaitsForNothing, threads.WaitsToLock: runtimes.WaitsToLock,
+	threads.WaitsOn: runtimes.WaitsOn, threads.WaitsParked: runtimes.WaitsParked,
 }
 
 // Holds implements runtimes.ThreadDump.
 func (d threadDump) Holds(tid uint32) []runtimes.Object {
-	held := d.ThreadDump.Holds(tid)
+	held := d.Dump.Holds(tid)
 	if len(held) == 0 {
 		return nil
 	}
@@ -76,11 +76,11 @@ func (i *instance) Pause(d runtimes.ThreadDump) (*runtimes.Pause, error) {
 	if err != nil {
 		return nil, fmt.Errorf("safepoints are not seen: %w", err)
 	}
-	if s.State == hotspot.SafepointNone {
+	if s.State == threads.SafepointNone {
 		return nil, nil
 	}
 	p := &runtimes.Pause{State: s.State.String(), Operation: s.Operation, Since: s.Since}
-	if t, ok := d.(threadDump); ok && s.State == hotspot.Synchronizing {
+	if t, ok := d.(threadDump); ok && s.State == threads.Synchronizing {
 		p.WaitsFor = t.InJava()
 	}
 	return p, nil

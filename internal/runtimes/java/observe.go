@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/hotspot/hsperfdata"
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
@@ -12,10 +12,10 @@ import (
 
 // observer is the last known state of a VM besides the samples.
 type observer struct {
-	counters *hotspot.PerfData // nil: not found yet, or there are none
-	asked    int               // how often they were looked for
-	missing  bool              // it is known that there are none
-	told     bool              // the VM was described
+	counters *hsperfdata.Counters // nil: not found yet, or there are none
+	asked    int                  // how often they were looked for
+	missing  bool                 // it is known that there are none
+	told     bool                 // the VM was described
 	gc       collections
 }
 
@@ -35,7 +35,7 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 			return
 		}
 		o.asked++
-		c, err := i.OpenPerfData()
+		c, err := hsperfdata.Open(i.VM.VM)
 		if err != nil {
 			if !errors.Is(err, vmstructs.ErrNotReady) {
 				o.asked, o.missing, o.told = counterPatience, true, true
@@ -73,7 +73,7 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 func (i *instance) Redescribe() { i.observer.told = false }
 
 // numbers returns counters as values.
-func numbers(c *hotspot.PerfData, names ...string) []profile.Value {
+func numbers(c *hsperfdata.Counters, names ...string) []profile.Value {
 	out := make([]profile.Value, len(names))
 	for i, name := range names {
 		out[i] = profile.Number(profile.UnknownNumber)
@@ -85,7 +85,7 @@ func numbers(c *hotspot.PerfData, names ...string) []profile.Value {
 }
 
 // tellCounts reports what a VM counts.
-func tellCounts(to runtimes.Observations, c *hotspot.PerfData) {
+func tellCounts(to runtimes.Observations, c *hsperfdata.Counters) {
 	sum := func(values ...profile.Value) profile.Value {
 		n := uint64(0)
 		for _, v := range values {

@@ -1,6 +1,6 @@
 package java
 
-import "github.com/candid-profiler/candid/internal/hotspot"
+import "github.com/candid-profiler/candid/internal/hotspot/threads"
 
 // afterMain is HotSpot's name for a program's first thread once its main method has returned
 // (jni_DestroyJavaVM in prims/jni.cpp). All that the thread did before was done under another name,
@@ -16,13 +16,13 @@ func (i *instance) ThreadKind(tid uint32, name, comm string, whole bool) string 
 }
 
 // RunnerKind implements runtimes.ThreadNamer.
-func (i *instance) RunnerKind(comm string) string { return hotspot.KindOfJavaComm(comm).String() }
+func (i *instance) RunnerKind(comm string) string { return threads.KindOfJavaComm(comm).String() }
 
 // WaitsForLock implements runtimes.LockWaiter.
 func (i *instance) WaitsForLock(tid uint32) (waits, ok bool) {
 	s, ok := i.ThreadState(tid)
-	if !ok || s.Java == hotspot.JavaUnknown {
+	if !ok || s.Java == threads.JavaUnknown {
 		return false, false
 	}
-	return s.Java == hotspot.JavaBlocked, true
+	return s.Java == threads.JavaBlocked, true
 }

@@ -1,4 +1,4 @@
-package hotspot
+package threads
 
 import (
 	"bytes"
@@ -63,19 +63,19 @@ const (
 
 // Safepoint reads the state of the VM's safepoint. The error says why that is not possible; it is
 // the same at each call.
-func (vm *VM) Safepoint() (s Safepoint, err error) {
-	v := &vm.safepoint
-	if !vm.safepointTried {
-		vm.safepointTried = true
-		*v, vm.safepointErr = vm.findSafepoint()
+func (ts *Threads) Safepoint() (s Safepoint, err error) {
+	v := &ts.safepoint
+	if !ts.safepointTried {
+		ts.safepointTried = true
+		*v, ts.safepointErr = ts.findSafepoint()
 	}
-	if vm.safepointErr != nil {
-		return s, vm.safepointErr
+	if ts.safepointErr != nil {
+		return s, ts.safepointErr
 	}
 	if v.page != 0 {
-		return vm.safepointByPage()
+		return ts.safepointByPage()
 	}
-	state, ok := vm.Mem.U32(v.state)
+	state, ok := ts.vm.Mem.U32(v.state)
 	if !ok {
 		return s, fmt.Errorf("read the VM's safepoint: %w", target.ErrMemory)
 	}
@@ -86,17 +86,17 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 		return s, nil
 	}
 	if v.began != 0 {
-		s.Began, _ = vm.i64(v.began)
+		s.Began, _ = ts.i64(v.began)
 	} else if v.timer != 0 && v.zero != 0 {
-		at, ok1 := vm.i64(v.timer)
-		zero, ok2 := vm.i64(v.zero)
+		at, ok1 := ts.i64(v.timer)
+		zero, ok2 := ts.i64(v.zero)
 		if ok1 && ok2 {
 			s.Began = at + zero
 		}
 	}
 	if v.operation != 0 {
-		if op, ok := vm.Mem.U64(v.operation); ok {
-			if table, ok := vm.Mem.U64(op); ok {
+		if op, ok := ts.vm.Mem.U64(v.operation); ok {
+			if table, ok := ts.vm.Mem.U64(op); ok {
 				s.Operation = v.vtables[table]
 			}
 		}
@@ -107,12 +107,12 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 // safepointByPage detects a safepoint by the page that compiled code polls: the page is unreadable
 // from when the safepoint is to begin until it ends (8 share/vm/runtime/safepoint.cpp). As long as
 // threads are in Java code or in the VM, the safepoint is not reached.
-func (vm *VM) safepointByPage() (s Safepoint, err error) {
-	page, ok := vm.Mem.U64(vm.safepoint.page)
+func (ts *Threads) safepointByPage() (s Safepoint, err error) {
+	page, ok := ts.vm.Mem.U64(ts.safepoint.page)
 	if !ok {
 		return s, fmt.Errorf("read the VM's safepoint: %w", target.ErrMemory)
 	}
-	maps, err := vm.Process.Mappings()
+	maps, err := ts.vm.Process.Mappings()
 	if err != nil {
 		return s, fmt.Errorf("read the VM's safepoint: %w", err)
 	}
@@ -120,7 +120,7 @@ func (vm *VM) safepointByPage() (s Safepoint, err error) {
 	if i < 0 || maps[i].Perm&target.PermRead != 0 {
 		return s, nil
 	}
-	if s.State = Synchronized; len(vm.DumpThreads().InJava()) > 0 {
+	if s.State = Synchronized; len(ts.DumpThreads().InJava()) > 0 {
 		s.State = Synchronizing
 	}
 	return s, nil
@@ -136,8 +136,8 @@ func (s Safepoint) Since(now int64) time.Duration {
 }
 
 // findSafepoint looks up the variables.
-func (vm *VM) findSafepoint() (v safepointVars, err error) {
-	syms, strs, bias, err := vm.LibrarySymbols()
+func (ts *Threads) findSafepoint() (v safepointVars, err error) {
+	syms, strs, bias, err := ts.vm.LibrarySymbols()
 	if err == nil {
 		if v = scanSymbols(syms, strs, bias); v.state != 0 {
 			return v, nil
@@ -145,8 +145,8 @@ func (vm *VM) findSafepoint() (v safepointVars, err error) {
 		err = errors.New("the VM's library has no symbol that tells of its safepoint")
 	}
 	// From 10 on each thread may have its own page.
-	page := vm.Field("os::_polling_page")
-	if apart, _ := vm.Flag("ThreadLocalHandshakes"); page.OK && apart != "true" && vm.Process != nil {
+	page := ts.vm.Field("os::_polling_page")
+	if apart, _ := ts.vm.Flag("ThreadLocalHandshakes"); page.OK && apart != "true" && ts.vm.Process != nil {
 		return safepointVars{page: page.Addr}, nil
 	}
 	return v, err

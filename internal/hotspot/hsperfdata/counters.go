@@ -1,4 +1,7 @@
-package hotspot
+// Package hsperfdata reads what a HotSpot virtual machine counts for jstat, in a piece of its memory
+// that it calls PerfData: collections, compilations, classes, threads, and properties as text. All
+// memory of the target is taken as hostile.
+package hsperfdata
 
 import (
 	"bytes"
@@ -9,11 +12,9 @@ import (
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 )
 
-// PerfData is what the VM counts for jstat, in a piece of its memory that it calls PerfData:
-// collections, compilations, classes, threads, and properties as text. It is used from one
-// goroutine.
-type PerfData struct {
-	vm    *VM
+// Counters are a VM's counters as last read. They are used from one goroutine.
+type Counters struct {
+	vm    *vmstructs.VM
 	start uint64 // of the memory
 	raw   []byte
 	at    map[string]counter
@@ -46,9 +47,9 @@ const (
 	mostCounterNames = 1 << 13
 )
 
-// OpenPerfData returns the VM's counters. The error wraps ErrNotReady if there are none yet; with
+// Open returns the VM's counters. The error wraps vmstructs.ErrNotReady if there are none yet; with
 // -XX:-UsePerfData there never are.
-func (vm *VM) OpenPerfData() (*PerfData, error) {
+func Open(vm *vmstructs.VM) (*Counters, error) {
 	start, ok := vm.Mem.Static(vm.Field("PerfMemory::_start"))
 	if !ok {
 		return nil, errors.New("the VM does not publish where its counters are")
@@ -56,7 +57,7 @@ func (vm *VM) OpenPerfData() (*PerfData, error) {
 	if !vm.FlagSet("UsePerfData") {
 		return nil, errors.New("the VM counts nothing: -XX:-UsePerfData")
 	}
-	c := &PerfData{vm: vm, start: start}
+	c := &Counters{vm: vm, start: start}
 	if start == 0 || !c.Read() {
 		return nil, fmt.Errorf("the VM's counters are not set up: %w", vmstructs.ErrNotReady)
 	}
@@ -64,7 +65,7 @@ func (vm *VM) OpenPerfData() (*PerfData, error) {
 }
 
 // Read reads all values again; false if that is not possible.
-func (c *PerfData) Read() bool {
+func (c *Counters) Read() bool {
 	r := c.vm.Mem.Reader
 	if len(c.raw) < prologueSize {
 		c.raw = make([]byte, prologueSize)
@@ -95,7 +96,7 @@ func (c *PerfData) Read() bool {
 type Span struct{ off, end uint32 }
 
 // SpanOf returns the smallest range that holds the named counters, as far as they exist.
-func (c *PerfData) SpanOf(names ...string) Span {
+func (c *Counters) SpanOf(names ...string) Span {
 	s := Span{off: c.used}
 	for _, name := range names {
 		if k, ok := c.at[name]; ok {
@@ -106,7 +107,7 @@ func (c *PerfData) SpanOf(names ...string) Span {
 }
 
 // ReadSpan reads the values in a range again, as Read does all; false if that is not possible.
-func (c *PerfData) ReadSpan(s Span) bool {
+func (c *Counters) ReadSpan(s Span) bool {
 	if s.off >= s.end {
 		return true
 	}
@@ -114,7 +115,7 @@ func (c *PerfData) ReadSpan(s Span) bool {
 }
 
 // names finds the position of each value.
-func (c *PerfData) names() {
+func (c *Counters) names() {
 	c.at = map[string]counter{}
 	le := binary.LittleEndian
 	off, n := le.Uint32(c.raw[prologueEntries:]), min(le.Uint32(c.raw[prologueCount:]), mostCounterNames)
@@ -141,7 +142,7 @@ func (c *PerfData) names() {
 }
 
 // Number returns a counter as it was last read; false if there is none.
-func (c *PerfData) Number(name string) (int64, bool) {
+func (c *Counters) Number(name string) (int64, bool) {
 	k, ok := c.at[name]
 	if !ok || k.text || int(k.off+k.size) > len(c.raw) {
 		return 0, false
@@ -150,7 +151,7 @@ func (c *PerfData) Number(name string) (int64, bool) {
 }
 
 // Text returns a text as it was last read, "" if there is none.
-func (c *PerfData) Text(name string) string {
+func (c *Counters) Text(name string) string {
 	k, ok := c.at[name]
 	if !ok || !k.text || int(k.off+k.size) > len(c.raw) {
 		return ""
@@ -160,7 +161,7 @@ func (c *PerfData) Text(name string) string {
 }
 
 // Each visits the texts whose names begin with a prefix, with the prefix cut off the name.
-func (c *PerfData) Each(prefix string, visit func(name, text string)) {
+func (c *Counters) Each(prefix string, visit func(name, text string)) {
 	for name := range c.at {
 		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
 			visit(name[len(prefix):], c.Text(name))

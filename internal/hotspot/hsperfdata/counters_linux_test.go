@@ -1,22 +1,43 @@
-package hotspot
+package hsperfdata
 
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/hotspot/metadata"
+	"github.com/candid-profiler/candid/internal/hotspot/threads"
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
+// startParked starts the program Parked in a VM of that JDK.
+func startParked(t testing.TB, major int) *vmstructs.VM {
+	t.Helper()
+	classes := fixture.Classes(t, 8, "-g", "../testdata/Parked.java")
+	started := fixture.Start(t, exec.Command(fixture.JDKTool(t, major, "java"), "-Xmx256m", "-cp", classes, "Parked"))
+	started.Await("ready")
+	p, err := target.Open(started.PID())
+	if err != nil {
+		t.Fatal(err) // it is a child
+	}
+	t.Cleanup(func() { p.Close() })
+	vm, _, err := vmstructs.Open(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vm
+}
+
 // countersOf waits until a VM has counters.
-func countersOf(t testing.TB, vm *VM) *PerfData {
+func countersOf(t testing.TB, vm *vmstructs.VM) *Counters {
 	t.Helper()
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		c, err := vm.OpenPerfData()
+		c, err := Open(vm)
 		if err == nil {
 			return c
 		}
@@ -30,10 +51,8 @@ func countersOf(t testing.TB, vm *VM) *PerfData {
 func TestCounters(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
-			vm, err := Open(parkedProgram(t, major))
-			if err != nil {
-				t.Fatal(err)
-			}
+			vm := startParked(t, major)
+			names := threads.New(vm, metadata.NewHeap(vm), nil).ThreadNames()
 			c := countersOf(t, vm)
 			if got := c.Text("sun.rt.javaCommand"); got != "Parked" {
 				t.Errorf("it runs %q", got)
@@ -42,8 +61,8 @@ func TestCounters(t *testing.T) {
 				t.Errorf("its arguments are %q", args)
 			}
 			// The test's program waits in threads of its own.
-			if n, ok := c.Number("java.threads.live"); !ok || n < int64(len(vm.ThreadNames()))/2 || n > 1000 {
-				t.Errorf("%d threads live, %d are named", n, len(vm.ThreadNames()))
+			if n, ok := c.Number("java.threads.live"); !ok || n < int64(len(names))/2 || n > 1000 {
+				t.Errorf("%d threads live, %d are named", n, len(names))
 			}
 			classes, _ := c.Number("java.cls.loadedClasses")
 			shared, _ := c.Number("java.cls.sharedLoadedClasses")
@@ -108,7 +127,7 @@ func FuzzCounters(f *testing.F) {
 	whole := append(append(head, number...), text...)
 	f.Add([]byte(whole))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c := &PerfData{vm: &VM{VM: &vmstructs.VM{Mem: vmstructs.Memory{Reader: memoryOf(b)}}}, start: 4096}
+		c := &Counters{vm: &vmstructs.VM{Mem: vmstructs.Memory{Reader: memoryOf(b)}}, start: 4096}
 		for range 2 { // the second time with what the first has learned
 			if !c.Read() {
 				return
@@ -128,11 +147,7 @@ func FuzzCounters(f *testing.F) {
 }
 
 func BenchmarkCountersRead(b *testing.B) {
-	vm, err := Open(startProgram(b, 21, "Parked"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := countersOf(b, vm)
+	c := countersOf(b, startParked(b, 21))
 	b.ReportAllocs()
 	for b.Loop() {
 		if !c.Read() {

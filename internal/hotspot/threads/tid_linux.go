@@ -1,4 +1,4 @@
-package hotspot
+package threads
 
 import (
 	"bytes"

@@ -1,9 +1,10 @@
-package hotspot
+package threads
 
 import (
 	"encoding/binary"
 
 	"github.com/candid-profiler/candid/internal/hotspot/metadata"
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 )
 
 // VMState is where a thread is in the VM's view, which decides whether it can be at a safepoint.
@@ -86,20 +87,20 @@ var javaStates = map[uint32]JavaState{
 	0x191: JavaWaiting, 0x1a1: JavaTimedWait, 0x291: JavaParked, 0x2a1: JavaTimedParked, 0x401: JavaBlocked,
 }
 
-// ThreadState is what a thread is doing, according to the VM and the thread's Java object.
-type ThreadState struct {
+// State is what a thread is doing, according to the VM and the thread's Java object.
+type State struct {
 	VM   VMState
 	Java JavaState
 }
 
-// threadFields holds the offsets of java.lang.Thread's own fields in every object of the class or a
+// objectLayout holds the offsets of java.lang.Thread's own fields in every object of the class or a
 // subclass: the class is never unloaded and its layout never changes.
-type threadFields struct {
+type objectLayout struct {
 	ok     bool
 	klass  uint64 // java.lang.Thread itself
 	eetop  uint64
 	name   metadata.Field
-	id     uint64 // tid; absent if it is not found
+	id     uint64 // tid; vmstructs.Absent if it is not found
 	holder uint64 // 19 and later: the next three are in this object
 	status uint64
 	prio   uint64
@@ -111,51 +112,51 @@ type threadFields struct {
 }
 
 // threadLayout finds java.lang.Thread's fields, from any thread's object.
-func (vm *VM) threadLayout(oop uint64) *threadFields {
-	f := &vm.threads.layout
+func (ts *Threads) threadLayout(oop uint64) *objectLayout {
+	f := &ts.layout
 	if f.ok {
 		return f
 	}
-	klass, ok := vm.heap.KlassOf(oop)
-	super := vm.Field("Klass::_super")
+	klass, ok := ts.heap.KlassOf(oop)
+	super := ts.vm.Field("Klass::_super")
 	for range metadata.MaxSupers {
 		if !ok || klass == 0 || klass&7 != 0 {
 			return f
 		}
-		if vm.heap.ClassName(klass) == "java/lang/Thread" {
+		if ts.heap.ClassName(klass) == "java/lang/Thread" {
 			break
 		}
-		klass, ok = vm.Mem.Member(klass, super)
+		klass, ok = ts.vm.Mem.Member(klass, super)
 	}
-	fields := vm.heap.ClassFields(klass)
+	fields := ts.heap.ClassFields(klass)
 	at := func(fields map[string]metadata.Field, name, signature string) uint64 {
 		if j, ok := fields[name]; ok && j.Signature == signature {
 			return j.Offset
 		}
-		return absent
+		return vmstructs.Absent
 	}
 	f.klass, f.name = klass, fields["name"]
 	f.eetop, f.id = at(fields, "eetop", "J"), at(fields, "tid", "J")
 	f.parkBlocker = at(fields, "parkBlocker", "Ljava/lang/Object;")
 	f.holder = at(fields, "holder", "Ljava/lang/Thread$FieldHolder;")
-	if f.holder != absent {
-		holder, ok := vm.heap.Reference(oop + f.holder)
+	if f.holder != vmstructs.Absent {
+		holder, ok := ts.heap.Reference(oop + f.holder)
 		if !ok {
 			return f
 		}
-		if klass, ok = vm.heap.KlassOf(holder); !ok || vm.heap.ClassName(klass) != "java/lang/Thread$FieldHolder" {
+		if klass, ok = ts.heap.KlassOf(holder); !ok || ts.heap.ClassName(klass) != "java/lang/Thread$FieldHolder" {
 			return f
 		}
-		fields = vm.heap.ClassFields(klass)
+		fields = ts.heap.ClassFields(klass)
 	}
 	f.status, f.prio, f.daemon = at(fields, "threadStatus", "I"), at(fields, "priority", "I"), at(fields, "daemon", "Z")
 	own := []uint64{f.eetop, f.id, f.name.Offset, f.holder, f.parkBlocker}
 	inner := []uint64{f.status, f.prio, f.daemon}
-	if f.holder == absent {
+	if f.holder == vmstructs.Absent {
 		own = append(own, inner...)
 	}
 	f.span, f.holderSpan = spanOf(own), spanOf(inner)
-	f.ok = f.eetop != absent && f.status != absent && f.name.Signature != "" && f.span <= maxThreadObject && f.holderSpan <= maxThreadObject
+	f.ok = f.eetop != vmstructs.Absent && f.status != vmstructs.Absent && f.name.Signature != "" && f.span <= maxThreadObject && f.holderSpan <= maxThreadObject
 	return f
 }
 
@@ -166,7 +167,7 @@ const maxThreadObject = 1 << 10
 func spanOf(offsets []uint64) int {
 	end := uint64(0)
 	for _, o := range offsets {
-		if o != absent {
+		if o != vmstructs.Absent {
 			end = max(end, o+8)
 		}
 	}
@@ -177,26 +178,26 @@ func spanOf(offsets []uint64) int {
 // threads that are not Java threads. It costs four or five small reads, some 5 µs. A thread that
 // has not run since it was asked about is still in the same state, because the thread itself
 // records the state before it waits.
-func (vm *VM) ThreadState(tid uint32) (s ThreadState, ok bool) {
-	addr, ok := vm.javaThread(tid)
+func (ts *Threads) ThreadState(tid uint32) (s State, ok bool) {
+	addr, ok := ts.JavaThread(tid)
 	if !ok {
 		return s, false
 	}
-	if vm.off.threadState != absent {
-		if v, ok := vm.Mem.U32(addr + vm.off.threadState); ok {
+	if ts.off.threadState != vmstructs.Absent {
+		if v, ok := ts.vm.Mem.U32(addr + ts.off.threadState); ok {
 			s.VM = vmState(v)
 		}
 	}
-	if vm.off.threadObj == absent || !vm.heap.OK {
+	if ts.off.threadObj == vmstructs.Absent || !ts.heap.OK {
 		return s, true
 	}
-	object, ok := vm.Mem.U64(addr + vm.off.threadObj)
+	object, ok := ts.vm.Mem.U64(addr + ts.off.threadObj)
 	if !ok {
 		return s, false
 	}
-	vm.heap.Refresh()
+	ts.heap.Refresh()
 	for range 3 {
-		if v, ok := vm.threadStatus(addr, object); ok {
+		if v, ok := ts.threadStatus(addr, object); ok {
 			s.Java = javaStates[v]
 			break
 		}
@@ -207,33 +208,33 @@ func (vm *VM) ThreadState(tid uint32) (s ThreadState, ok bool) {
 // threadStatus reads java.lang.Thread.threadStatus of a thread whose object ref refers to; false
 // unless the object points back to the thread, before and after: the collector may move it
 // meanwhile.
-func (vm *VM) threadStatus(addr, ref uint64) (uint32, bool) {
-	oop, ok := vm.heap.Handle(ref)
+func (ts *Threads) threadStatus(addr, ref uint64) (uint32, bool) {
+	oop, ok := ts.heap.Handle(ref)
 	if !ok {
 		return 0, false
 	}
-	f := vm.threadLayout(oop)
+	f := ts.threadLayout(oop)
 	if !f.ok {
 		return 0, false
 	}
 	in := oop
-	if f.holder != absent {
-		if in, ok = vm.heap.Reference(oop + f.holder); !ok {
+	if f.holder != vmstructs.Absent {
+		if in, ok = ts.heap.Reference(oop + f.holder); !ok {
 			return 0, false
 		}
 	}
-	v, ok := vm.Mem.U32(in + f.status)
+	v, ok := ts.vm.Mem.U32(in + f.status)
 	if !ok {
 		return 0, false
 	}
-	back, ok := vm.Mem.U64(oop + f.eetop)
+	back, ok := ts.vm.Mem.U64(oop + f.eetop)
 	return v, ok && back == addr
 }
 
 // i64 reads a Java long.
-func (vm *VM) i64(addr uint64) (int64, bool) {
+func (ts *Threads) i64(addr uint64) (int64, bool) {
 	var b [8]byte
-	if vm.Mem.Reader.ReadAt(b[:], addr) != nil {
+	if ts.vm.Mem.Reader.ReadAt(b[:], addr) != nil {
 		return 0, false
 	}
 	return int64(binary.LittleEndian.Uint64(b[:])), true

@@ -1,4 +1,4 @@
-package hotspot
+package threads
 
 import (
 	"encoding/binary"
@@ -15,15 +15,15 @@ const namesAtOnce = 1024
 // readNames reads the names of all threads, and where their objects are. They are read together,
 // because each name takes ten reads one by one. Names that cannot be read reliably this way,
 // because the collector moved something meanwhile, are left to be read singly.
-func (c *ThreadDump) readNames() {
+func (c *Dump) readNames() {
 	for part := range slices.Chunk(c.threads, namesAtOnce) {
-		n := nameReader{vm: c.vm, threads: part}
+		n := nameReader{ts: c.ts, threads: part}
 		if !n.objects() {
 			continue
 		}
 		for i, name := range n.strings() {
 			if name.ok {
-				c.names[part[i].tid] = name.text
+				c.names[part[i].TID] = name.text
 			}
 		}
 	}
@@ -31,9 +31,9 @@ func (c *ThreadDump) readNames() {
 
 // nameReader reads the names of some threads.
 type nameReader struct {
-	vm      *VM
+	ts      *Threads
 	threads []dumpedThread
-	layout  *threadFields
+	layout  *objectLayout
 	refs    []uint64 // address of the reference to each thread's name; 0: not known
 }
 
@@ -54,9 +54,9 @@ func requests(addrs []uint64, offset uint64, size int) (reqs []target.Read, b []
 }
 
 // words reads the word at each address but 0; words that cannot be read are 0.
-func (vm *VM) words(addrs []uint64) []uint64 {
+func (ts *Threads) words(addrs []uint64) []uint64 {
 	reqs, b := requests(addrs, 0, 8)
-	vm.Mem.ReadV(reqs)
+	ts.vm.Mem.ReadV(reqs)
 	out := make([]uint64, len(addrs))
 	for i := range reqs {
 		if addrs[i] != 0 && reqs[i].OK {
@@ -72,24 +72,24 @@ func (n *nameReader) oops() []uint64 {
 	for i := range out {
 		out[i] = n.threads[i].object
 	}
-	if n.vm.heap.Handles {
-		out = n.vm.words(out)
+	if n.ts.heap.Handles {
+		out = n.ts.words(out)
 	}
 	for i := range out {
-		out[i] = n.vm.heap.Address(out[i])
+		out[i] = n.ts.heap.Address(out[i])
 	}
 	return out
 }
 
 // objects finds the threads' objects, and the references to their names.
 func (n *nameReader) objects() bool {
-	n.vm.heap.Refresh()
+	n.ts.heap.Refresh()
 	oops := n.oops()
 	for _, oop := range oops {
 		if oop == 0 {
 			continue
 		}
-		if n.layout = n.vm.threadLayout(oop); n.layout.ok {
+		if n.layout = n.ts.threadLayout(oop); n.layout.ok {
 			break
 		}
 	}
@@ -107,16 +107,16 @@ func (n *nameReader) objects() bool {
 
 // nameRefs reads the references to the threads' names, 0 if an object is not the thread's.
 func (n *nameReader) nameRefs(oops []uint64) []uint64 {
-	f, h := n.layout, n.vm.heap
+	f, h := n.layout, n.ts.heap
 	reqs, b := requests(oops, 0, f.span)
-	n.vm.Mem.ReadV(reqs)
+	n.ts.vm.Mem.ReadV(reqs)
 	out := make([]uint64, len(oops))
 	for i := range oops {
 		object := b[f.span*i:][:f.span]
-		if oops[i] == 0 || !reqs[i].OK || vmstructs.Word(object, f.eetop) != n.threads[i].addr {
+		if oops[i] == 0 || !reqs[i].OK || vmstructs.Word(object, f.eetop) != n.threads[i].Addr {
 			continue
 		}
-		if f.holder != absent {
+		if f.holder != vmstructs.Absent {
 			n.threads[i].holder, _ = h.ReferenceIn(object, f.holder)
 		}
 		out[i], _ = h.ReferenceIn(object, f.name.Offset)
@@ -128,17 +128,17 @@ func (n *nameReader) nameRefs(oops []uint64) []uint64 {
 func (n *nameReader) strings() []readName {
 	out := make([]readName, len(n.threads))
 	arrays, latin := n.arrays()
-	reqs, sizes := requests(arrays, n.vm.heap.ArrayLength(), 4)
-	n.vm.Mem.ReadV(reqs)
+	reqs, sizes := requests(arrays, n.ts.heap.ArrayLength(), 4)
+	n.ts.vm.Mem.ReadV(reqs)
 	data := make([]target.Read, len(arrays))
 	for i, a := range arrays {
 		if length := binary.LittleEndian.Uint32(sizes[4*i:]); a != 0 && reqs[i].OK && length <= metadata.MaxChars {
-			data[i] = target.Read{Addr: a + n.vm.heap.ArrayData(), Buf: make([]byte, n.vm.heap.CharBytes(length, latin[i]))}
+			data[i] = target.Read{Addr: a + n.ts.heap.ArrayData(), Buf: make([]byte, n.ts.heap.CharBytes(length, latin[i]))}
 		} else {
 			arrays[i] = 0
 		}
 	}
-	n.vm.Mem.ReadV(data)
+	n.ts.vm.Mem.ReadV(data)
 	// The references to objects that the collector has moved meanwhile are up to date.
 	refs := n.nameRefs(n.oops())
 	again, _ := n.arrays()
@@ -152,7 +152,7 @@ func (n *nameReader) strings() []readName {
 
 // arrays returns the arrays that hold each name's characters, and whether they are Latin-1.
 func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
-	vm := n.vm
+	ts := n.ts
 	arrays, latin = make([]uint64, len(n.refs)), make([]bool, len(n.refs))
 	var value, coder metadata.Field
 	klass := uint64(0)
@@ -161,11 +161,11 @@ func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
 			continue
 		}
 		var ok bool
-		if klass, ok = vm.heap.KlassOf(ref); !ok || vm.heap.ClassName(klass) != "java/lang/String" {
+		if klass, ok = ts.heap.KlassOf(ref); !ok || ts.heap.ClassName(klass) != "java/lang/String" {
 			continue
 		}
-		if value, ok = vm.heap.FieldOf(ref, "value"); ok {
-			coder, _ = vm.heap.FieldOf(ref, "coder")
+		if value, ok = ts.heap.FieldOf(ref, "value"); ok {
+			coder, _ = ts.heap.FieldOf(ref, "coder")
 			break
 		}
 	}
@@ -177,10 +177,10 @@ func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
 		return arrays, latin
 	}
 	reqs, b := requests(n.refs, 0, span)
-	vm.Mem.ReadV(reqs)
+	ts.vm.Mem.ReadV(reqs)
 	for i := range reqs {
 		object := b[span*i:][:span]
-		if n.refs[i] == 0 || !reqs[i].OK || vm.heap.KlassIn(object) != klass {
+		if n.refs[i] == 0 || !reqs[i].OK || ts.heap.KlassIn(object) != klass {
 			continue
 		}
 		if value.Signature == "[B" {
@@ -189,7 +189,7 @@ func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
 			}
 			latin[i] = object[coder.Offset] == 0
 		}
-		arrays[i], _ = vm.heap.ReferenceIn(object, value.Offset)
+		arrays[i], _ = ts.heap.ReferenceIn(object, value.Offset)
 	}
 	return arrays, latin
 }

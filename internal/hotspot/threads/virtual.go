@@ -1,23 +1,27 @@
-package hotspot
+package threads
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
+)
 
 // VirtualThread returns the identity of the virtual thread that is mounted on an operating system
 // thread: its Java thread id, which is never 0, and its name, which is often "". It returns false
 // if none is mounted or it cannot be told. During mounting and unmounting it may be the thread
 // before or after.
-func (vm *VM) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
-	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.OK {
+func (ts *Threads) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
+	if ts.off.vthread == vmstructs.Absent || ts.off.threadObj == vmstructs.Absent || !ts.heap.OK {
 		return 0, "", false
 	}
-	addr, ok := vm.javaThread(tid)
+	addr, ok := ts.JavaThread(tid)
 	if !ok {
 		return 0, "", false
 	}
-	vm.heap.Refresh()
-	vm.heap.Begin()
+	ts.heap.Refresh()
+	ts.heap.Begin()
 	for range 3 {
-		if id, name, sure := vm.mounted(addr); sure {
+		if id, name, sure := ts.mounted(addr); sure {
 			return id, name, id != 0
 		}
 	}
@@ -25,14 +29,14 @@ func (vm *VM) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
 }
 
 // mounted reads which virtual thread a JavaThread carries; id is 0 if it carries none.
-func (vm *VM) mounted(thread uint64) (id uint64, name string, sure bool) {
-	carrier, ok1 := vm.Mem.U64(thread + vm.off.threadObj)
-	current, ok2 := vm.Mem.U64(thread + vm.off.vthread)
+func (ts *Threads) mounted(thread uint64) (id uint64, name string, sure bool) {
+	carrier, ok1 := ts.vm.Mem.U64(thread + ts.off.threadObj)
+	current, ok2 := ts.vm.Mem.U64(thread + ts.off.vthread)
 	if !ok1 || !ok2 {
 		return 0, "", false
 	}
-	own, ok1 := vm.heap.Handle(carrier)
-	oop, ok2 := vm.heap.Handle(current)
+	own, ok1 := ts.heap.Handle(carrier)
+	oop, ok2 := ts.heap.Handle(current)
 	if !ok1 || !ok2 {
 		return 0, "", false
 	}
@@ -41,26 +45,26 @@ func (vm *VM) mounted(thread uint64) (id uint64, name string, sure bool) {
 	}
 	// The collector may move the object while it is read: a virtual thread's
 	// carrierThread must be the thread's own object.
-	f, ok := vm.heap.FieldOf(oop, "carrierThread")
+	f, ok := ts.heap.FieldOf(oop, "carrierThread")
 	if !ok {
 		return 0, "", false
 	}
-	if r, ok := vm.heap.Reference(oop + f.Offset); !ok || r != own {
+	if r, ok := ts.heap.Reference(oop + f.Offset); !ok || r != own {
 		return 0, "", false
 	}
-	if f, ok = vm.heap.FieldOf(oop, "tid"); !ok {
+	if f, ok = ts.heap.FieldOf(oop, "tid"); !ok {
 		return 0, "", false
 	}
 	var b [8]byte
-	if vm.Mem.Reader.ReadAt(b[:], oop+f.Offset) != nil {
+	if ts.vm.Mem.Reader.ReadAt(b[:], oop+f.Offset) != nil {
 		return 0, "", false
 	}
 	if id = binary.LittleEndian.Uint64(b[:]); id == 0 {
 		return 0, "", false
 	}
-	if f, ok = vm.heap.FieldOf(oop, "name"); ok {
-		if s, ok := vm.heap.Reference(oop + f.Offset); ok {
-			name, _ = vm.heap.JavaString(s)
+	if f, ok = ts.heap.FieldOf(oop, "name"); ok {
+		if s, ok := ts.heap.Reference(oop + f.Offset); ok {
+			name, _ = ts.heap.JavaString(s)
 		}
 	}
 	return id, name, true

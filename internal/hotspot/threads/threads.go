@@ -1,9 +1,10 @@
-package hotspot
+package threads
 
 import (
 	"encoding/binary"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/hotspot/metadata"
 	"github.com/candid-profiler/candid/internal/hotspot/vmstructs"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -20,43 +21,58 @@ const (
 	forgetNative = time.Second
 )
 
-// javaThread is one of the VM's threads.
-type javaThread struct {
-	addr   uint64 // JavaThread*
+// Thread is one of the VM's threads.
+type Thread struct {
+	Addr   uint64 // JavaThread*
 	object uint64 // _threadObj as stored: an oop or an OopHandle
-	tid    uint32
+	TID    uint32 // the operating system's id, as we know it
 }
 
-// threadTable is the VM's threads as last read.
-type threadTable struct {
+// Threads is the VM's threads, as last read. It is used from one goroutine.
+type Threads struct {
+	vm   *vmstructs.VM
+	heap *metadata.Heap
+	off  offsets
+
 	byTID  map[uint32]uint64
 	native map[uint32]time.Time // not Java threads when last checked
 	read   time.Time
 	cost   time.Duration // of reading the list
 
-	tids   *tidMap
-	layout threadFields
+	tids       *tidMap
+	layout     objectLayout
+	methodName func(ptr uint64) (string, bool) // the name of the Method there
+
+	safepoint      safepointVars
+	safepointTried bool
+	safepointErr   error
 
 	listField, length, array, head vmstructs.Field
 	ok                             bool
 }
 
-func (vm *VM) openThreads() {
-	t, s := vm.Tables, &vm.threads
+// New finds how a VM lists its threads. What does not work is noted there. methodName returns
+// the name of the Method at an address; false if there is none.
+func New(vm *vmstructs.VM, heap *metadata.Heap, methodName func(ptr uint64) (string, bool)) *Threads {
+	t, s := vm.Tables, &Threads{vm: vm, heap: heap, methodName: methodName}
+	s.off = vmstructs.Offsets(vm, offsetRows)
 	s.byTID = make(map[uint32]uint64)
 	s.native = make(map[uint32]time.Time)
 	s.listField = t.Field("ThreadsSMRSupport::_java_thread_list")
 	s.length, s.array = t.Field("ThreadsList::_length"), t.Field("ThreadsList::_threads")
 	s.head = t.Field("Threads::_thread_list")
-	list := s.listField.OK && s.length.OK && s.array.OK || s.head.OK && vm.off.threadNext != absent
-	if s.ok = list && vm.off.osThread != absent && vm.off.osThreadID != absent; !s.ok {
+	list := s.listField.OK && s.length.OK && s.array.OK || s.head.OK && s.off.threadNext != vmstructs.Absent
+	if s.ok = list && s.off.osThread != vmstructs.Absent && s.off.osThreadID != vmstructs.Absent; !s.ok {
 		vm.Note("the VM does not publish its list of threads: Java threads are not recognised")
 	}
+	if vm.Process != nil {
+		s.tids = newTIDMap(vm.Process, vm.File)
+	}
+	return s
 }
 
-// javaThread returns the JavaThread of an operating system thread.
-func (vm *VM) javaThread(tid uint32) (addr uint64, ok bool) {
-	s := &vm.threads
+// JavaThread returns the address of the JavaThread of an operating system thread.
+func (s *Threads) JavaThread(tid uint32) (addr uint64, ok bool) {
 	if !s.ok {
 		return 0, false
 	}
@@ -74,7 +90,7 @@ func (vm *VM) javaThread(tid uint32) (addr uint64, ok bool) {
 			return 0, false
 		}
 	}
-	vm.refreshThreads()
+	s.refresh()
 	if addr, ok = s.byTID[tid]; !ok {
 		if len(s.native) > maxThreads {
 			clear(s.native)
@@ -84,42 +100,40 @@ func (vm *VM) javaThread(tid uint32) (addr uint64, ok bool) {
 	return addr, ok
 }
 
-// refreshThreads reads the list of threads.
-func (vm *VM) refreshThreads() {
-	s := &vm.threads
+// refresh reads the list of threads.
+func (s *Threads) refresh() {
 	began := time.Now()
-	list, _ := vm.listThreads()
+	list, _ := s.List()
 	s.store(list)
 	s.read = time.Now()
 	s.cost = s.read.Sub(began)
 }
 
 // store replaces the known threads.
-func (s *threadTable) store(list []javaThread) {
+func (s *Threads) store(list []Thread) {
 	clear(s.byTID)
 	for _, t := range list {
-		s.byTID[t.tid] = t.addr
+		s.byTID[t.TID] = t.Addr
 	}
 }
 
-// listThreads reads the VM's Java threads, with the operating system's ids. whole is true only if
+// List reads the VM's Java threads, with the operating system's ids. whole is true only if
 // nothing of the list was unreadable and every thread in it had its id: then a thread of the
 // process that is not in the list is not a Java thread.
-func (vm *VM) listThreads() (list []javaThread, whole bool) {
-	s := &vm.threads
+func (s *Threads) List() (list []Thread, whole bool) {
 	if !s.ok {
 		return nil, false
 	}
 	var addrs []uint64
 	if s.listField.OK {
-		addrs, whole = vm.threadArray()
+		addrs, whole = s.threadArray()
 	} else {
 		seen := make(map[uint64]bool)
-		at, ok := vm.Mem.Static(s.head)
+		at, ok := s.vm.Mem.Static(s.head)
 		for ok && at != 0 && !seen[at] && len(addrs) < maxThreads {
 			seen[at] = true
 			addrs = append(addrs, at)
-			at, ok = vm.Mem.U64(at + vm.off.threadNext)
+			at, ok = s.vm.Mem.U64(at + s.off.threadNext)
 		}
 		whole = ok && at == 0
 	}
@@ -130,19 +144,19 @@ func (vm *VM) listThreads() (list []javaThread, whole bool) {
 	reqs := make([]target.Read, 0, 2*n)
 	for i, a := range addrs {
 		b := buf[20*i:][:20]
-		reqs = append(reqs, target.Read{Addr: a + vm.off.osThread, Buf: b[:8]})
-		if vm.off.threadObj != absent {
-			reqs = append(reqs, target.Read{Addr: a + vm.off.threadObj, Buf: b[8:16]})
+		reqs = append(reqs, target.Read{Addr: a + s.off.osThread, Buf: b[:8]})
+		if s.off.threadObj != vmstructs.Absent {
+			reqs = append(reqs, target.Read{Addr: a + s.off.threadObj, Buf: b[8:16]})
 		}
 	}
-	vm.Mem.ReadV(reqs)
+	s.vm.Mem.ReadV(reqs)
 	reqs = reqs[:0]
 	for i := range addrs {
 		b := buf[20*i:][:20]
-		reqs = append(reqs, target.Read{Addr: vmstructs.Word(b, 0) + vm.off.osThreadID, Buf: b[16:20]})
+		reqs = append(reqs, target.Read{Addr: vmstructs.Word(b, 0) + s.off.osThreadID, Buf: b[16:20]})
 	}
-	vm.Mem.ReadV(reqs)
-	out := make([]javaThread, 0, n)
+	s.vm.Mem.ReadV(reqs)
+	out := make([]Thread, 0, n)
 	for i, a := range addrs {
 		b := buf[20*i:][:20]
 		tid := binary.LittleEndian.Uint32(b[16:])
@@ -155,27 +169,26 @@ func (vm *VM) listThreads() (list []javaThread, whole bool) {
 			whole = false
 			continue
 		}
-		out = append(out, javaThread{addr: a, tid: tid, object: vmstructs.Word(b, 8)})
+		out = append(out, Thread{Addr: a, TID: tid, object: vmstructs.Word(b, 8)})
 	}
 	return out, whole && len(out) > 0
 }
 
 // threadArray reads the current ThreadsList. Lists do not change but are replaced, so the pointer
 // is read again. It returns false if none could be read.
-func (vm *VM) threadArray() ([]uint64, bool) {
-	s := &vm.threads
+func (s *Threads) threadArray() ([]uint64, bool) {
 	for range 4 {
-		list, ok := vm.Mem.Static(s.listField)
-		n, ok1 := vm.Mem.Member(list, vmstructs.Field{OK: true, Offset: s.length.Offset, Width: 4})
-		array, ok2 := vm.Mem.Member(list, s.array)
+		list, ok := s.vm.Mem.Static(s.listField)
+		n, ok1 := s.vm.Mem.Member(list, vmstructs.Field{OK: true, Offset: s.length.Offset, Width: 4})
+		array, ok2 := s.vm.Mem.Member(list, s.array)
 		if !ok || !ok1 || !ok2 || n > maxThreads {
 			continue
 		}
 		raw := make([]byte, 8*n)
-		if n > 0 && (array == 0 || vm.Mem.Reader.ReadAt(raw, array) != nil) {
+		if n > 0 && (array == 0 || s.vm.Mem.Reader.ReadAt(raw, array) != nil) {
 			continue
 		}
-		if again, ok := vm.Mem.Static(s.listField); !ok || again != list {
+		if again, ok := s.vm.Mem.Static(s.listField); !ok || again != list {
 			continue
 		}
 		out := make([]uint64, n)
@@ -190,27 +203,27 @@ func (vm *VM) threadArray() ([]uint64, bool) {
 // ThreadNames returns the names of the Java threads, as Java knows them, by the
 // operating system's thread id. A thread whose name cannot be told for sure is
 // left out.
-func (vm *VM) ThreadNames() map[int]string {
-	names, _ := vm.AskThreads()
+func (ts *Threads) ThreadNames() map[int]string {
+	names, _ := ts.AskThreads()
 	return names
 }
 
 // AskThreads is ThreadNames; whole reports whether the VM reported all of its Java threads. It does
 // not while it begins or ends, or when a thread is just starting; then nothing is known about
 // threads that it did not report.
-func (vm *VM) AskThreads() (names map[int]string, whole bool) {
+func (ts *Threads) AskThreads() (names map[int]string, whole bool) {
 	names = make(map[int]string)
-	list, whole := vm.listThreads()
+	list, whole := ts.List()
 	if whole {
-		vm.threads.store(list)
+		ts.store(list)
 	}
-	if vm.off.threadObj == absent || !vm.heap.OK {
+	if ts.off.threadObj == vmstructs.Absent || !ts.heap.OK {
 		return names, whole
 	}
-	vm.heap.Begin()
+	ts.heap.Begin()
 	for _, t := range list {
-		if name, ok := vm.steadyName(t); ok {
-			names[int(t.tid)] = name
+		if name, ok := ts.steadyName(t); ok {
+			names[int(t.TID)] = name
 		}
 	}
 	return names, whole
@@ -218,24 +231,24 @@ func (vm *VM) AskThreads() (names map[int]string, whole bool) {
 
 // ThreadName is ThreadNames for one thread; false if it is not a Java thread or its name cannot be
 // told for sure.
-func (vm *VM) ThreadName(tid uint32) (string, bool) {
-	addr, ok := vm.javaThread(tid)
-	if !ok || vm.off.threadObj == absent || !vm.heap.OK {
+func (ts *Threads) ThreadName(tid uint32) (string, bool) {
+	addr, ok := ts.JavaThread(tid)
+	if !ok || ts.off.threadObj == vmstructs.Absent || !ts.heap.OK {
 		return "", false
 	}
-	object, ok := vm.Mem.U64(addr + vm.off.threadObj)
+	object, ok := ts.vm.Mem.U64(addr + ts.off.threadObj)
 	if !ok {
 		return "", false
 	}
-	vm.heap.Begin()
-	return vm.steadyName(javaThread{addr: addr, object: object, tid: tid})
+	ts.heap.Begin()
+	return ts.steadyName(Thread{Addr: addr, object: object, TID: tid})
 }
 
 // steadyName reads a name again if the collector moved the object while it was
 // read, which eetop shows.
-func (vm *VM) steadyName(t javaThread) (string, bool) {
+func (ts *Threads) steadyName(t Thread) (string, bool) {
 	for range 3 {
-		if name, ok := vm.threadName(t); ok {
+		if name, ok := ts.threadName(t); ok {
 			return name, true
 		}
 	}

@@ -1,4 +1,4 @@
-package hotspot
+package threads
 
 import (
 	"encoding/binary"
@@ -11,11 +11,11 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// ThreadDump is the VM's threads at one moment, with what is needed to tell who holds a lock. Its
+// Dump is the VM's threads at one moment, with what is needed to tell who holds a lock. Its
 // information about a waiting thread stays true for as long as the thread waits; ReadLocks reads
 // again who holds what.
-type ThreadDump struct {
-	vm      *VM
+type Dump struct {
+	ts      *Threads
 	threads []dumpedThread
 	byTID   map[uint32]int    // index into threads
 	byAddr  map[uint64]uint32 // JavaThread to tid
@@ -28,7 +28,7 @@ type ThreadDump struct {
 }
 
 type dumpedThread struct {
-	javaThread
+	Thread
 	low, high uint64 // stack
 	vthread   uint64 // _vthread as stored; 0 if there is none
 	state     VMState
@@ -40,41 +40,41 @@ type dumpedThread struct {
 
 // DumpThreads reads the VM's list of threads and who owns which monitor. It costs some microseconds
 // per thread.
-func (vm *VM) DumpThreads() *ThreadDump {
-	c := &ThreadDump{
-		vm: vm, byTID: make(map[uint32]int), byAddr: make(map[uint64]uint32),
+func (ts *Threads) DumpThreads() *Dump {
+	c := &Dump{
+		ts: ts, byTID: make(map[uint32]int), byAddr: make(map[uint64]uint32),
 		byOwner: make(map[uint64]uint32),
 		names:   make(map[uint32]string), classes: make(map[uint64]string),
 	}
-	list, _ := vm.listThreads()
-	vm.heap.Begin()
-	vm.heap.Refresh()
+	list, _ := ts.List()
+	ts.heap.Begin()
+	ts.heap.Refresh()
 	const size = 40
 	buf := make([]byte, size*len(list))
 	reqs := make([]target.Read, 0, 5*len(list))
-	want := func(t *javaThread, off uint64, to []byte) {
-		if off != absent {
-			reqs = append(reqs, target.Read{Addr: t.addr + off, Buf: to})
+	want := func(t *Thread, off uint64, to []byte) {
+		if off != vmstructs.Absent {
+			reqs = append(reqs, target.Read{Addr: t.Addr + off, Buf: to})
 		}
 	}
 	for i := range list {
 		b := buf[size*i:][:size]
-		want(&list[i], vm.off.stackBase, b[:8])
-		want(&list[i], vm.off.stackSize, b[8:16])
-		want(&list[i], vm.off.ownerID, b[16:24])
-		want(&list[i], vm.off.threadState, b[24:28])
-		want(&list[i], vm.off.vthread, b[32:40])
+		want(&list[i], ts.off.stackBase, b[:8])
+		want(&list[i], ts.off.stackSize, b[8:16])
+		want(&list[i], ts.off.ownerID, b[16:24])
+		want(&list[i], ts.off.threadState, b[24:28])
+		want(&list[i], ts.off.vthread, b[32:40])
 	}
-	vm.Mem.ReadV(reqs)
+	ts.vm.Mem.ReadV(reqs)
 	for i, t := range list {
 		b := buf[size*i:]
-		th := dumpedThread{javaThread: t, high: vmstructs.Word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:])), vthread: vmstructs.Word(b, 32)}
+		th := dumpedThread{Thread: t, high: vmstructs.Word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:])), vthread: vmstructs.Word(b, 32)}
 		th.low = th.high - min(vmstructs.Word(b, 8), th.high)
-		c.byTID[t.tid] = len(c.threads)
+		c.byTID[t.TID] = len(c.threads)
 		c.threads = append(c.threads, th)
-		c.byAddr[t.addr] = t.tid
-		if vm.off.ownerID != absent {
-			c.byOwner[vmstructs.Word(b, 16)] = t.tid
+		c.byAddr[t.Addr] = t.TID
+		if ts.off.ownerID != vmstructs.Absent {
+			c.byOwner[vmstructs.Word(b, 16)] = t.TID
 		}
 	}
 	c.readHolds()
@@ -83,28 +83,28 @@ func (vm *VM) DumpThreads() *ThreadDump {
 
 // ReadLocks reads again who holds what. All later results of Thread and Holds refer to this one
 // moment.
-func (c *ThreadDump) ReadLocks() {
-	vm := c.vm
-	vm.heap.Refresh()
-	if vm.off.ownerID != absent { // a carrier has the id of the virtual thread that it runs
+func (c *Dump) ReadLocks() {
+	ts := c.ts
+	ts.heap.Refresh()
+	if ts.off.ownerID != vmstructs.Absent { // a carrier has the id of the virtual thread that it runs
 		reqs, b := make([]target.Read, len(c.threads)), make([]byte, 8*len(c.threads))
 		for i := range c.threads {
-			reqs[i] = target.Read{Addr: c.threads[i].addr + vm.off.ownerID, Buf: b[8*i:][:8]}
+			reqs[i] = target.Read{Addr: c.threads[i].Addr + ts.off.ownerID, Buf: b[8*i:][:8]}
 		}
-		vm.Mem.ReadV(reqs)
+		ts.vm.Mem.ReadV(reqs)
 		clear(c.byOwner)
 		for i := range reqs {
 			if reqs[i].OK {
-				c.byOwner[vmstructs.Word(b, 8*uint64(i))] = c.threads[i].tid
+				c.byOwner[vmstructs.Word(b, 8*uint64(i))] = c.threads[i].TID
 			}
 		}
 	}
 	c.readHolds()
 }
 
-func (c *ThreadDump) readHolds() {
+func (c *Dump) readHolds() {
 	c.holds, c.owners = make(map[uint32][]Object), make(map[uint64]owner)
-	if c.vm.heap.OK {
+	if c.ts.heap.OK {
 		c.readLockStacks()
 		c.readMonitors()
 	}
@@ -113,43 +113,43 @@ func (c *ThreadDump) readHolds() {
 // Holds returns the objects whose monitors a thread owns, as far as the VM records that. Objects
 // that a thread has locked without a monitor, by a word on its own stack as VMs up to 21 do, are
 // not among them.
-func (c *ThreadDump) Holds(tid uint32) []Object { return c.holds[tid] }
+func (c *Dump) Holds(tid uint32) []Object { return c.holds[tid] }
 
 // maxLockStack bounds the objects of one lock stack; HotSpot's have room for 8.
 const maxLockStack = 64
 
 // readLockStacks notes which objects each thread has locked without a monitor.
-func (c *ThreadDump) readLockStacks() {
-	vm := c.vm
-	top, base := vm.Field("LockStack::_top"), vm.Field("LockStack::_base[0]")
-	if vm.off.lockStack == absent || !top.OK || !base.OK {
+func (c *Dump) readLockStacks() {
+	ts := c.ts
+	top, base := ts.vm.Field("LockStack::_top"), ts.vm.Field("LockStack::_base[0]")
+	if ts.off.lockStack == vmstructs.Absent || !top.OK || !base.OK {
 		return
 	}
 	// The top is an offset from the start of the JavaThread.
-	first := vm.off.lockStack + base.Offset
+	first := ts.off.lockStack + base.Offset
 	tops := make([]byte, 4*len(c.threads))
 	reqs := make([]target.Read, len(c.threads))
 	for i, t := range c.threads {
-		reqs[i] = target.Read{Addr: t.addr + vm.off.lockStack + top.Offset, Buf: tops[4*i:][:4]}
+		reqs[i] = target.Read{Addr: t.Addr + ts.off.lockStack + top.Offset, Buf: tops[4*i:][:4]}
 	}
-	vm.Mem.ReadV(reqs)
+	ts.vm.Mem.ReadV(reqs)
 	for i, t := range c.threads {
 		end := uint64(binary.LittleEndian.Uint32(tops[4*i:]))
 		if !reqs[i].OK || end <= first || end-first > 8*maxLockStack || (end-first)%8 != 0 {
 			continue
 		}
 		raw := make([]byte, end-first)
-		if vm.Mem.Reader.ReadAt(raw, t.addr+first) != nil {
+		if ts.vm.Mem.Reader.ReadAt(raw, t.Addr+first) != nil {
 			continue
 		}
 		for ; len(raw) >= 8; raw = raw[8:] {
 			// References that a thread itself holds have no colour in generational ZGC.
 			oop := vmstructs.Word(raw, 0)
-			if !vm.heap.Generational() {
-				oop = vm.heap.Address(oop)
+			if !ts.heap.Generational() {
+				oop = ts.heap.Address(oop)
 			}
 			if o, ok := c.object(oop); ok {
-				c.hold(t.tid, o)
+				c.hold(t.TID, o)
 			}
 		}
 	}
@@ -159,15 +159,15 @@ func (c *ThreadDump) readLockStacks() {
 const maxMonitors = 50_000
 
 // readMonitors notes who owns which monitor.
-func (c *ThreadDump) readMonitors() {
-	t := c.vm.Tables
+func (c *Dump) readMonitors() {
+	t := c.ts.vm.Tables
 	if head := t.Field("ObjectSynchronizer::_in_use_list"); head.OK {
-		at, ok := c.vm.Mem.U64(head.Addr + t.Field("MonitorList::_head").Offset)
+		at, ok := c.ts.vm.Mem.U64(head.Addr + t.Field("MonitorList::_head").Offset)
 		next := t.Field("ObjectMonitor::_next_om")
 		for seen := make(map[uint64]bool); ok && at != 0 && !seen[at] && len(seen) < maxMonitors && next.OK; {
 			seen[at] = true
 			c.noteMonitor(at)
-			at, ok = c.vm.Mem.Member(at, next)
+			at, ok = c.ts.vm.Mem.Member(at, next)
 		}
 		return
 	}
@@ -177,14 +177,14 @@ func (c *ThreadDump) readMonitors() {
 		size = t.Sizes["ObjectMonitor"]
 	}
 	block, next := t.Ints["ObjectSynchronizer::_BLOCKSIZE"], t.Field("ObjectMonitor::FreeNext")
-	at, ok := c.vm.Mem.Static(t.Field("ObjectSynchronizer::gBlockList"))
+	at, ok := c.ts.vm.Mem.Static(t.Field("ObjectSynchronizer::gBlockList"))
 	if size == 0 || size > 4096 || block < 2 || block > 4096 || !next.OK {
 		return
 	}
 	owner, object := t.Field("ObjectMonitor::_owner"), t.Field("ObjectMonitor::_object")
 	raw := make([]byte, size*uint64(block))
 	for n := 0; ok && at != 0 && n < maxMonitors; n += int(block) {
-		if c.vm.Mem.Reader.ReadAt(raw, at) != nil {
+		if c.ts.vm.Mem.Reader.ReadAt(raw, at) != nil {
 			return
 		}
 		for i := uint64(1); i < uint64(block); i++ {
@@ -196,8 +196,8 @@ func (c *ThreadDump) readMonitors() {
 	}
 }
 
-func (c *ThreadDump) noteMonitor(at uint64) {
-	if v, ok := c.vm.Mem.Member(at, c.vm.Field("ObjectMonitor::_owner")); !ok || v == 0 {
+func (c *Dump) noteMonitor(at uint64) {
+	if v, ok := c.ts.vm.Mem.Member(at, c.ts.vm.Field("ObjectMonitor::_owner")); !ok || v == 0 {
 		return // as most are
 	}
 	if o, ok := c.monitorObject(at); ok {
@@ -219,7 +219,7 @@ type Virtual struct {
 
 // monitorOwner returns the thread that owns a monitor of an object, 0 if none does or it cannot be
 // told. The object is added to those that the thread holds.
-func (c *ThreadDump) monitorOwner(monitor uint64, o Object) uint32 {
+func (c *Dump) monitorOwner(monitor uint64, o Object) uint32 {
 	if known, ok := c.owners[monitor]; ok {
 		return known.tid
 	}
@@ -234,20 +234,20 @@ func (c *ThreadDump) monitorOwner(monitor uint64, o Object) uint32 {
 // maxHolds bounds the objects that are listed for one thread.
 const maxHolds = 1000
 
-func (c *ThreadDump) hold(tid uint32, o Object) {
+func (c *Dump) hold(tid uint32, o Object) {
 	if h := c.holds[tid]; len(h) < maxHolds && !slices.Contains(h, o) {
 		c.holds[tid] = append(h, o)
 	}
 }
 
 // owner returns the thread that owns a monitor of an object, 0 if none does or it cannot be told.
-func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
-	f := c.vm.Field("ObjectMonitor::_owner")
-	v, ok := c.vm.Mem.Member(monitor, f)
+func (c *Dump) owner(monitor uint64, o Object) uint32 {
+	f := c.ts.vm.Field("ObjectMonitor::_owner")
+	v, ok := c.ts.vm.Mem.Member(monitor, f)
 	if !ok || v == 0 {
 		return 0
 	}
-	if anonymous, has := c.vm.Tables.Longs["ObjectMonitor::ANONYMOUS_OWNER"]; has && v == anonymous {
+	if anonymous, has := c.ts.vm.Tables.Longs["ObjectMonitor::ANONYMOUS_OWNER"]; has && v == anonymous {
 		// Another thread made the monitor, for an object that its owner had locked without one and
 		// still has on its lock stack.
 		for tid, held := range c.holds {
@@ -257,7 +257,7 @@ func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 		}
 		return 0
 	}
-	if c.vm.off.ownerID != absent && strings.HasPrefix(f.Type, "int64") {
+	if c.ts.off.ownerID != vmstructs.Absent && strings.HasPrefix(f.Type, "int64") {
 		return c.byOwner[v]
 	}
 	if tid, ok := c.byAddr[v]; ok {
@@ -267,7 +267,7 @@ func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 	// thread made a monitor of it.
 	for i := range c.threads {
 		if t := &c.threads[i]; v >= t.low && v < t.high {
-			return t.tid
+			return t.TID
 		}
 	}
 	return 0
@@ -275,9 +275,9 @@ func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 
 // Name returns the Java name of a thread; false if it is not a Java thread or its name cannot be
 // told for sure. It is read once.
-func (c *ThreadDump) Name(tid uint32) (string, bool) {
+func (c *Dump) Name(tid uint32) (string, bool) {
 	i, ok := c.byTID[tid]
-	if !ok || c.vm.off.threadObj == absent || !c.vm.heap.OK {
+	if !ok || c.ts.off.threadObj == vmstructs.Absent || !c.ts.heap.OK {
 		return "", false
 	}
 	if !c.named {
@@ -287,25 +287,25 @@ func (c *ThreadDump) Name(tid uint32) (string, bool) {
 	if name, ok := c.names[tid]; ok {
 		return name, true
 	}
-	name, ok := c.vm.steadyName(c.threads[i].javaThread)
+	name, ok := c.ts.steadyName(c.threads[i].Thread)
 	if ok {
 		c.names[tid] = name
 	}
 	return name, ok
 }
 
-// Virtual is VM.VirtualThread, using the classes that the ThreadDump has read.
-func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
-	vm := c.vm
+// Virtual is Threads.VirtualThread, using the classes that the Dump has read.
+func (c *Dump) Virtual(tid uint32) (id uint64, name string, ok bool) {
+	ts := c.ts
 	i, ok := c.byTID[tid]
-	if !ok || vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.OK {
+	if !ok || ts.off.vthread == vmstructs.Absent || ts.off.threadObj == vmstructs.Absent || !ts.heap.OK {
 		return 0, "", false
 	}
 	if c.runsItself(&c.threads[i]) {
 		return 0, "", false
 	}
 	for range 3 {
-		if id, name, sure := vm.mounted(c.threads[i].addr); sure {
+		if id, name, sure := ts.mounted(c.threads[i].Addr); sure {
 			return id, name, id != 0
 		}
 	}
@@ -313,13 +313,13 @@ func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
 }
 
 // Carriers reports whether the VM has carrier threads: it starts them for the first virtual thread.
-func (c *ThreadDump) Carriers() bool {
-	vm := c.vm
-	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.OK {
+func (c *Dump) Carriers() bool {
+	ts := c.ts
+	if ts.off.vthread == vmstructs.Absent || ts.off.threadObj == vmstructs.Absent || !ts.heap.OK {
 		return false
 	}
 	for i := range c.threads {
-		if oop, ok := vm.heap.Handle(c.threads[i].object); ok {
+		if oop, ok := ts.heap.Handle(c.threads[i].object); ok {
 			if o, ok := c.object(oop); ok && o.Class == "jdk.internal.misc.CarrierThread" {
 				return true
 			}
@@ -329,17 +329,17 @@ func (c *ThreadDump) Carriers() bool {
 }
 
 // runsItself reports whether a thread certainly carries no virtual thread, with a single read.
-func (c *ThreadDump) runsItself(t *dumpedThread) bool {
-	vm := c.vm
-	if !vm.heap.Handles || t.object == 0 || t.vthread == 0 {
+func (c *Dump) runsItself(t *dumpedThread) bool {
+	ts := c.ts
+	if !ts.heap.Handles || t.object == 0 || t.vthread == 0 {
 		return false
 	}
 	var b [4][8]byte
 	reqs := [...]target.Read{
-		{Addr: t.addr + vm.off.threadObj, Buf: b[0][:]}, {Addr: t.addr + vm.off.vthread, Buf: b[1][:]},
+		{Addr: t.Addr + ts.off.threadObj, Buf: b[0][:]}, {Addr: t.Addr + ts.off.vthread, Buf: b[1][:]},
 		{Addr: t.object, Buf: b[2][:]}, {Addr: t.vthread, Buf: b[3][:]},
 	}
-	if vm.Mem.ReadV(reqs[:]) < len(reqs) || vmstructs.Word(b[0][:], 0) != t.object || vmstructs.Word(b[1][:], 0) != t.vthread {
+	if ts.vm.Mem.ReadV(reqs[:]) < len(reqs) || vmstructs.Word(b[0][:], 0) != t.object || vmstructs.Word(b[1][:], 0) != t.vthread {
 		return false
 	}
 	own := vmstructs.Word(b[2][:], 0)
@@ -347,23 +347,23 @@ func (c *ThreadDump) runsItself(t *dumpedThread) bool {
 }
 
 // object returns an object with the name of its class; false if there is no object at oop.
-func (c *ThreadDump) object(oop uint64) (Object, bool) {
+func (c *Dump) object(oop uint64) (Object, bool) {
 	o, _, ok := c.objectAndClass(oop)
 	return o, ok
 }
 
 // objectAndClass is object and also returns the Klass.
-func (c *ThreadDump) objectAndClass(oop uint64) (o Object, klass uint64, ok bool) {
+func (c *Dump) objectAndClass(oop uint64) (o Object, klass uint64, ok bool) {
 	if oop == 0 || oop&7 != 0 {
 		return Object{}, 0, false
 	}
-	klass, ok = c.vm.heap.KlassOf(oop)
+	klass, ok = c.ts.heap.KlassOf(oop)
 	if !ok || klass == 0 || klass&7 != 0 {
 		return Object{}, 0, false
 	}
 	name, ok := c.classes[klass]
 	if !ok {
-		if name = c.vm.heap.ClassName(klass); name == "" {
+		if name = c.ts.heap.ClassName(klass); name == "" {
 			return Object{}, 0, false
 		}
 		_, name = javaname.Class(name)
@@ -375,11 +375,11 @@ func (c *ThreadDump) objectAndClass(oop uint64) (o Object, klass uint64, ok bool
 
 // InJava lists the threads that a safepoint would have to wait for: those in
 // Java code or in the VM.
-func (c *ThreadDump) InJava() []uint32 {
+func (c *Dump) InJava() []uint32 {
 	var out []uint32
 	for i := range c.threads {
 		if s := c.threads[i].state; s == VMInJava || s == VMInVM {
-			out = append(out, c.threads[i].tid)
+			out = append(out, c.threads[i].TID)
 		}
 	}
 	return out

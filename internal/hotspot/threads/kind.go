@@ -1,26 +1,26 @@
-package hotspot
+package threads
 
 import (
 	"strings"
 )
 
-// ThreadKind is what a thread of a Java process is for.
-type ThreadKind uint8
+// Kind is what a thread of a Java process is for.
+type Kind uint8
 
 // The kinds.
 const (
-	KindNative   ThreadKind = iota // not the VM's, as far as can be told
-	KindJava                       // runs Java code
-	KindCompiler                   // compiles Java code
-	KindGC                         // collects garbage
-	KindVM                         // does something else for the VM
-	KindUnknown                    // the VM could not be asked while the thread was there
+	KindNative   Kind = iota // not the VM's, as far as can be told
+	KindJava                 // runs Java code
+	KindCompiler             // compiles Java code
+	KindGC                   // collects garbage
+	KindVM                   // does something else for the VM
+	KindUnknown              // the VM could not be asked while the thread was there
 )
 
 var threadKinds = [...]string{"native", "java", "compiler", "gc", "vm", ""}
 
 // String returns the name of the kind for display and files; KindUnknown is "".
-func (k ThreadKind) String() string {
+func (k Kind) String() string {
 	if int(k) < len(threadKinds) {
 		return threadKinds[k]
 	}
@@ -33,7 +33,7 @@ func (k ThreadKind) String() string {
 // letters must suffice.
 var namedThreads = []struct {
 	prefix string
-	kind   ThreadKind
+	kind   Kind
 }{
 	{"C1 Comp", KindCompiler}, {"C2 Comp", KindCompiler}, {"JVMCI", KindCompiler}, {"C1 Dyna", KindCompiler}, {"C2 Dyna", KindCompiler},
 	{"GC Thre", KindGC}, {"GC task", KindGC}, {"G1 ", KindGC}, {"Gang wo", KindGC}, {"Concurr", KindGC}, {"ParGC", KindGC},
@@ -46,7 +46,7 @@ var namedThreads = []struct {
 
 // kindOfJava tells a thread of the VM in its list of Java threads from the program's own: only
 // names that the VM assigns are taken for its threads.
-func kindOfJava(name string) ThreadKind {
+func kindOfJava(name string) Kind {
 	for _, n := range namedThreads {
 		switch {
 		case n.kind == KindCompiler && strings.HasPrefix(name, n.prefix) && strings.Contains(name, "Compiler"):
@@ -62,8 +62,8 @@ func kindOfJava(name string) ThreadKind {
 // its kernel name. whole says that the VM reported all of its threads while this one was there
 // (AskThreads). Without that, a thread that is not known to be Java's is of unknown kind, unless it
 // has a name that only the VM's threads have.
-func (vm *VM) ThreadKind(tid uint32, name, comm string, whole bool) ThreadKind {
-	if _, ok := vm.threads.byTID[tid]; ok || name != "" {
+func (ts *Threads) ThreadKind(tid uint32, name, comm string, whole bool) Kind {
+	if _, ok := ts.byTID[tid]; ok || name != "" {
 		if name == "" {
 			return KindOfJavaComm(comm)
 		}
@@ -82,7 +82,7 @@ func (vm *VM) ThreadKind(tid uint32, name, comm string, whole bool) ThreadKind {
 
 // KindOfJavaComm returns what a thread that runs Java code, or is in the VM's list of such threads,
 // is for, from its kernel name alone, which is cut at 15 bytes.
-func KindOfJavaComm(comm string) ThreadKind {
+func KindOfJavaComm(comm string) Kind {
 	const most = 15
 	for _, n := range namedThreads {
 		switch {
@@ -95,7 +95,7 @@ func KindOfJavaComm(comm string) ThreadKind {
 }
 
 // Kind returns what a thread is for; comm is its kernel name.
-func (c *ThreadDump) Kind(tid uint32, comm string) ThreadKind {
+func (c *Dump) Kind(tid uint32, comm string) Kind {
 	if _, ok := c.byTID[tid]; !ok {
 		return kindOfNative(comm)
 	}
@@ -103,7 +103,7 @@ func (c *ThreadDump) Kind(tid uint32, comm string) ThreadKind {
 	return kindOfJava(name)
 }
 
-func kindOfNative(comm string) ThreadKind {
+func kindOfNative(comm string) Kind {
 	for _, n := range namedThreads {
 		if strings.HasPrefix(comm, n.prefix) {
 			return n.kind
