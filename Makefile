@@ -2,7 +2,8 @@
 # with only Go and make: they install what they need.
 
 export CGO_ENABLED = 0
-export GOFLAGS = -buildvcs=auto
+# Without paths in what is built, a new clone finds in Go's cache what another one has built and vetted.
+export GOFLAGS = -buildvcs=auto -trimpath
 CACHE ?= $(HOME)/.cache/candid-runtimes
 export CANDID_RUNTIMES = $(CACHE)
 
@@ -16,12 +17,12 @@ all: candid
 
 # The binary for this machine.
 candid:
-	go build -trimpath -ldflags '$(LDFLAGS)' -o candid ./cmd/candid
+	go build -ldflags '$(LDFLAGS)' -o candid ./cmd/candid
 
 # candid.exe with its licence and its page, for people who use Windows.
 zip:
 	rm -rf dist/candid-windows-amd64 && mkdir -p dist/candid-windows-amd64
-	GOOS=windows GOARCH=amd64 go build -trimpath -ldflags '$(LDFLAGS)' -o dist/candid-windows-amd64/candid.exe ./cmd/candid
+	GOOS=windows GOARCH=amd64 go build -ldflags '$(LDFLAGS)' -o dist/candid-windows-amd64/candid.exe ./cmd/candid
 	cp LICENSE docs/windows.md dist/candid-windows-amd64/
 	cd dist && rm -f candid-windows-amd64.zip && python3 -m zipfile -c candid-windows-amd64.zip candid-windows-amd64
 
@@ -98,7 +99,7 @@ build:
 	@mkdir -p dist
 	@for p in $(PLATFORMS); do \
 	  out=dist/candid-$${p%/*}-$${p#*/}; case $$p in windows/*) out=$$out.exe;; esac; \
-	  echo "$$out"; GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '$(LDFLAGS)' -o $$out ./cmd/candid || exit 1; done
+	  echo "$$out"; GOOS=$${p%/*} GOARCH=$${p#*/} go build -ldflags '$(LDFLAGS)' -o $$out ./cmd/candid || exit 1; done
 
 # The BPF objects, from their C sources (needs clang).
 generate:

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/vmread"
 )
 
@@ -271,9 +273,13 @@ func TestMemoryDoesNotAllocate(t *testing.T) {
 		"bad pages":    func() { m.Word(0); m.Word(1 << 46) },
 		"after change": func() { m.Invalidate() },
 	} {
-		if n := testing.AllocsPerRun(50, f); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		// A read that waits long for a CPU makes vmread look at candid's threads, which allocates.
+		fixture.Attempts(t, 5, func() (wrong string) {
+			if n := testing.AllocsPerRun(50, f); n != 0 {
+				return fmt.Sprintf("%s: %v allocations", name, n)
+			}
+			return ""
+		})
 	}
 }
 
