@@ -104,6 +104,9 @@ func layoutOf(major int, windows bool) (layout, error) {
 		l.pointers, l.packed = true, true
 		l.thread.blocking = 672
 		l.gc.heap, l.gc.kind = 40, 18
+		if windows {
+			l.gc.heap = 41
+		}
 	default:
 		return l, fmt.Errorf("CoreCLR %d is not known: %w", major, ErrVersion)
 	}

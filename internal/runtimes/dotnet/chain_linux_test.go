@@ -32,12 +32,55 @@ var configurations = []struct {
 	{name: "Tier-0 only", env: []string{"DOTNET_TC_CallCountThreshold=1000000000", "DOTNET_OSR_HitLimit=1000000000", "DOTNET_TC_OnStackReplacement_InitialCounter=1000000000"}, full: true},
 }
 
-// start starts a program for a major version of .NET, which prints "ready".
-func start(t *testing.T, major int, assembly string, env []string, args ...string) *fixture.Program {
+// dotnet is a major version of .NET, for Linux or for Windows in Wine.
+type dotnet struct {
+	major   int
+	windows bool
+}
+
+// dotnets are those that tests run on.
+var dotnets = func() (list []dotnet) {
+	for _, major := range fixture.DotNets {
+		list = append(list, dotnet{major: major})
+	}
+	for _, major := range fixture.WindowsDotNets {
+		list = append(list, dotnet{major, true})
+	}
+	return list
+}()
+
+func (d dotnet) String() string {
+	if d.windows {
+		return fmt.Sprintf("%d on Windows", d.major)
+	}
+	return fmt.Sprint(d.major)
+}
+
+// compile compiles a program.
+func (d dotnet) compile(t *testing.T, source string) string {
 	t.Helper()
-	cmd := fixture.DotNetCommand(t, major, assembly, args...)
+	if d.windows {
+		return fixture.CSharp(t, d.major, "-define:WINDOWS", source)
+	}
+	return fixture.CSharp(t, d.major, source)
+}
+
+// run starts a program.
+func (d dotnet) run(t *testing.T, assembly string, env []string, args ...string) *fixture.Program {
+	t.Helper()
+	command := fixture.DotNetCommand
+	if d.windows {
+		command = fixture.WindowsDotNetCommand
+	}
+	cmd := command(t, d.major, assembly, args...)
 	cmd.Env = append(cmd.Environ(), env...)
-	p := fixture.Start(t, cmd)
+	return fixture.Start(t, cmd)
+}
+
+// start starts a program that prints "ready".
+func (d dotnet) start(t *testing.T, assembly string, env []string, args ...string) *fixture.Program {
+	t.Helper()
+	p := d.run(t, assembly, env, args...)
 	p.Await("ready")
 	return p
 }
@@ -68,16 +111,16 @@ func managed(p *profile.Profile, node uint32) (list []string) {
 // TestChain records a program whose stack is known: every caller must be in at least 99.9 % of the
 // samples.
 func TestChain(t *testing.T) {
-	for _, major := range fixture.DotNets {
-		assembly := fixture.CSharp(t, major, "testdata/Chain.cs")
+	for _, on := range dotnets {
+		assembly := on.compile(t, "testdata/Chain.cs")
 		for _, c := range configurations {
 			if c.full && !fixture.Full(t) {
 				continue
 			}
-			t.Run(fmt.Sprintf("%d %s", major, c.name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%v %s", on, c.name), func(t *testing.T) {
 				t.Parallel()
 				tooLittle := fixture.Watch(t)
-				target := start(t, major, assembly, c.env)
+				target := on.start(t, assembly, c.env)
 				long := 1500 * time.Millisecond
 				if fixture.Full(t) {
 					long = 10 * time.Second

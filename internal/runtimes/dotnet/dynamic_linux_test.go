@@ -28,7 +28,7 @@ func TestCollectible(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			tooLittle := fixture.Watch(t)
-			target := start(t, major, fixture.CSharp(t, major, "testdata/Dynamic.cs"), nil)
+			target := dotnet{major: major}.start(t, fixture.CSharp(t, major, "testdata/Dynamic.cs"), nil)
 			p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: 2 * time.Second, Hz: 999, Events: []string{"cpu"}})
 			dynamic, collectible, other := 0, 0, map[string]int{}
 			for _, s := range p.Samples {
@@ -68,7 +68,7 @@ func TestCollectible(t *testing.T) {
 
 // TestThreads compares the names and kinds of threads.
 func TestThreads(t *testing.T) {
-	target := start(t, 9, fixture.CSharp(t, 9, "testdata/Dynamic.cs"), nil)
+	target := dotnet{major: 9}.start(t, fixture.CSharp(t, 9, "testdata/Dynamic.cs"), nil)
 	p, err := attach.Open(target.PID(), native.NewFiles())
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestThreads(t *testing.T) {
 // TestOldRuntime records a runtime whose code is not known: that is said, and no stack with its code
 // is called complete.
 func TestOldRuntime(t *testing.T) {
-	target := start(t, 3, fixture.CSharp(t, 9, "testdata/Chain.cs"), nil)
+	target := dotnet{major: 3}.start(t, fixture.CSharp(t, 9, "testdata/Chain.cs"), nil)
 	p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: time.Second, Hz: 199, Events: []string{"cpu"}})
 	if notes := strings.Join(p.Meta.Notes, "\n"); !strings.Contains(notes, "CoreCLR 3.1.2") {
 		t.Errorf("the notes do not say that the runtime is not known: %s", notes)

@@ -1,7 +1,6 @@
 package dotnet_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +15,14 @@ import (
 // end of a try block, is shown as a part of it. One that the runtime calls because of an exception is
 // shown where it runs, with the exception handling in between.
 func TestFunclets(t *testing.T) {
-	for _, major := range fixture.DotNets {
-		t.Run(fmt.Sprint(major), func(t *testing.T) {
+	for _, on := range dotnets {
+		if on.windows && !fixture.Full(t) {
+			continue
+		}
+		t.Run(on.String(), func(t *testing.T) {
 			t.Parallel()
 			tooLittle := fixture.Watch(t)
-			target := start(t, major, fixture.CSharp(t, major, "testdata/Funclets.cs"), nil)
+			target := on.start(t, on.compile(t, "testdata/Funclets.cs"), nil)
 			p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: 1500 * time.Millisecond, Hz: 999, Events: []string{"cpu"}})
 			calls := map[string]string{ // what is between Main and Spin
 				"Program.Finally": "Program.Finally", "Program.Nested": "Program.Nested", "Program.Loop": "Program.Loop",

@@ -15,10 +15,10 @@ import (
 // are called back, or run asynchronous methods, all the time: at least 99.9 % of the stacks must be
 // complete.
 func TestLoads(t *testing.T) {
-	for _, major := range fixture.DotNets {
-		assembly := fixture.CSharp(t, major, "testdata/Loads.cs")
+	for _, on := range dotnets {
+		assembly := on.compile(t, "testdata/Loads.cs")
 		for _, load := range []string{"exceptions", "syscalls", "allocation", "native", "async"} {
-			if major == 10 && load == "async" {
+			if on.major == 10 && load == "async" {
 				continue // its framework was trimmed of what the compiler needs for it
 			}
 			collectors := [][]string{nil}
@@ -26,17 +26,17 @@ func TestLoads(t *testing.T) {
 				collectors = append(collectors, []string{"DOTNET_gcServer=1"}, []string{"DOTNET_gcConcurrent=0"})
 			}
 			for n, env := range collectors {
-				if (n > 0 || !strings.Contains(briefly[major], load)) && !fixture.Full(t) {
+				if (n > 0 || !strings.Contains(briefly[on], load)) && !fixture.Full(t) {
 					continue
 				}
-				t.Run(fmt.Sprintf("%d %s %v", major, load, env), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%v %s %v", on, load, env), func(t *testing.T) {
 					t.Parallel()
 					tooLittle := fixture.Watch(t)
-					target := start(t, major, assembly, env, load)
+					target := on.start(t, assembly, env, load)
 					long := 2 * time.Second
 					if fixture.Full(t) {
 						long = 10 * time.Second
-						if major == 10 {
+						if on.major == 10 {
 							long = 30 * time.Second
 						}
 					}
@@ -63,7 +63,7 @@ func TestLoads(t *testing.T) {
 }
 
 // briefly are the loads that make test runs.
-var briefly = map[int]string{8: "exceptions", 9: "native async", 10: "allocation"}
+var briefly = map[dotnet]string{{major: 8}: "exceptions", {major: 9}: "native async", {major: 10}: "allocation"}
 
 // all returns the innermost functions of a stack, with their kinds.
 func all(p *profile.Profile, node uint32) (list []string) {

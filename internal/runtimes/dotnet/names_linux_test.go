@@ -33,7 +33,7 @@ func TestNames(t *testing.T) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			assembly := fixture.CSharp(t, major, "testdata/Steps.cs")
 			dir := t.TempDir()
-			target := start(t, major, assembly, []string{"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=" + dir}, "1500")
+			target := dotnet{major: major}.start(t, assembly, []string{"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=" + dir}, "1500")
 			p, err := attach.Open(target.PID(), native.NewFiles())
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/clrgc"
 	"github.com/candid-profiler/candid/internal/emulate"
+	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/target"
@@ -19,6 +20,7 @@ var _ runtimes.Observed = (*instance)(nil)
 // observer is the last known state of a runtime besides the samples.
 type observer struct {
 	calls   emulate.Convention
+	shift   func() int64     // ns from the collector's clock to the engines'; nil: they are the same
 	gc      *clrgc.Collector // nil: not found yet, or not understood
 	failing int              // how often in a row it could not be read
 	given   bool             // it is not understood
@@ -69,7 +71,7 @@ func (o *observer) find(i *instance, to runtimes.Observations) bool {
 	if heap == 0 {
 		return false
 	}
-	gc, err := clrgc.Open(&fileCode{process: i.process}, heap, o.calls)
+	gc, err := clrgc.Open(&fileCode{process: i.process, native: i.native}, heap, o.calls)
 	if err != nil {
 		o.failed(err, i, to)
 		return false
@@ -97,6 +99,14 @@ func (o *observer) read(before uint64, to runtimes.Observations) error {
 	}
 	if err != nil {
 		return err
+	}
+	if o.shift != nil {
+		shift := o.shift()
+		for k := range state.Last {
+			if g := &state.Last[k]; g.Start != 0 {
+				g.Start += uint64(shift)
+			}
+		}
 	}
 	if o.begun {
 		o.tellCollections(&state, to)
@@ -147,6 +157,7 @@ func latest(s *clrgc.State) (g *clrgc.Collection) {
 // fileCode is a process whose code is executed as far as files have it.
 type fileCode struct {
 	process *target.Process
+	native  *native.Stepper // may be nil
 	maps    []target.Mapping
 	read    time.Time
 }
@@ -159,13 +170,26 @@ func (f *fileCode) ReadAt(p []byte, addr uint64) error { return f.process.Memory
 // mapsEvery is how often mappings are read again at most, for addresses that are in none.
 const mapsEvery = time.Second
 
+// ofImage reports whether an address in memory without a file holds code that Wine has read from an image.
+func (f *fileCode) ofImage(pc uint64) bool {
+	if f.native == nil {
+		return false
+	}
+	frame, ok := f.native.Frame(pc, 0)
+	if !ok {
+		return false
+	}
+	m, _, ok := f.native.Locate(frame)
+	return ok && m.PE() != nil
+}
+
 // Code implements clrgc.Process: only code in private mappings of files is executed.
 func (f *fileCode) Code(pc uint64, b []byte) int {
 	for {
 		i := sort.Search(len(f.maps), func(i int) bool { return f.maps[i].End > pc })
 		if i < len(f.maps) && pc >= f.maps[i].Start {
 			m := &f.maps[i]
-			if m.Inode == 0 || m.Perm&target.PermExec == 0 || m.Perm&(target.PermWrite|target.PermShared) != 0 {
+			if m.Perm&target.PermExec == 0 || m.Perm&(target.PermWrite|target.PermShared) != 0 || m.Inode == 0 && !f.ofImage(pc) {
 				return 0
 			}
 			b = b[:min(uint64(len(b)), m.End-pc)]

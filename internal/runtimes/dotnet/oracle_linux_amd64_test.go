@@ -69,7 +69,7 @@ func stepThrough(t *testing.T, major int, assembly string, env []string) int {
 	if n, err := strconv.ParseUint(os.Getenv("CANDID_ORACLE_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	target := start(t, major, assembly, env, "1500")
+	target := dotnet{major: major}.start(t, assembly, env, "1500")
 	p, err := attach.Open(target.PID(), native.NewFiles())
 	if err != nil {
 		t.Fatal(err)

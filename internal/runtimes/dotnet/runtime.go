@@ -140,9 +140,9 @@ func open(t *target.Process, code *native.Stepper, file, exe, version string, at
 	if err != nil {
 		return nil, fmt.Errorf("open CoreCLR of process %d (%s): %w", t.PID, file, err)
 	}
-	i := &instance{VM: vm, process: t}
+	i := &instance{VM: vm, process: t, native: code}
 	if on.Windows {
-		i.observer.calls = emulate.Windows
+		i.observer.calls, i.observer.shift = emulate.Windows, clockShift
 	}
 	return i, nil
 }
@@ -216,6 +216,7 @@ func chainIn(file io.ReaderAt, progs []elf.ProgHeader) uint64 {
 type instance struct {
 	*coreclr.VM
 	process  *target.Process
+	native   *native.Stepper // nil if stacks are not walked
 	listed   map[uint32]bool // threads that the runtime knew when it was last asked
 	observer observer
 }

@@ -18,7 +18,7 @@ func TestWaits(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			tooLittle := fixture.Watch(t)
-			target := start(t, major, fixture.CSharp(t, major, "testdata/Waits.cs"), nil)
+			target := dotnet{major: major}.start(t, fixture.CSharp(t, major, "testdata/Waits.cs"), nil)
 			p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: time.Second, Hz: 49, Events: []string{"wall"}})
 			want := map[string]profile.State{
 				"wait": profile.StateWaiting, "slim": profile.StateWaiting, "event": profile.StateWaiting, "any": profile.StateWaiting,

@@ -9,8 +9,14 @@ using System.Threading;
 // generation, b generation 2 in the background, a allocates, ? does nothing. Each prints what the runtime itself says of
 // its collections, and when another thread stood still for longest.
 public static class Program {
+#if WINDOWS
+    [DllImport("ucrtbase", EntryPoint = "_read")] static extern unsafe int reads(int fd, byte* p, uint n);
+    [DllImport("kernel32")] static extern unsafe int QueryPerformanceCounter(long* at);
+    static unsafe IntPtr read(int fd, byte* p, IntPtr n) { return (IntPtr)reads(fd, p, (uint)n); }
+#else
     [DllImport("libc")] static extern unsafe IntPtr read(int fd, byte* p, IntPtr n);
     [DllImport("libc")] static extern unsafe int clock_gettime(int clock, long* ts);
+#endif
 
     class Node { public Node Left, Right; public long A; }
     static Node kept;
@@ -21,8 +27,13 @@ public static class Program {
 
     static unsafe long Now() {
         long* ts = stackalloc long[2];
+#if WINDOWS
+        QueryPerformanceCounter(ts);
+        return ts[0] * 100; // its unit in Wine
+#else
         clock_gettime(1, ts);
         return ts[0] * 1000000000 + ts[1];
+#endif
     }
     static void Tick() {
         for (;;) {

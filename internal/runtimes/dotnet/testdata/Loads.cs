@@ -7,9 +7,15 @@ using System.Threading.Tasks;
 
 // Programs that do one thing all the time: Loads exceptions|syscalls|allocation|native|async.
 public static class Program {
-    [DllImport("libc")] static extern int getppid();
-    [DllImport("libc")] static extern double atof(string s);
-    [DllImport("libc")] static extern unsafe void qsort(int* values, IntPtr n, IntPtr size, IntPtr compare);
+#if WINDOWS
+    const string C = "ucrtbase";
+    [DllImport("kernel32", EntryPoint = "SwitchToThread")] static extern int getppid();
+#else
+    const string C = "libc";
+    [DllImport(C)] static extern int getppid();
+#endif
+    [DllImport(C)] static extern double atof(string s);
+    [DllImport(C)] static extern unsafe void qsort(int* values, IntPtr n, IntPtr size, IntPtr compare);
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)] unsafe delegate int Compare(int* a, int* b);
     static readonly unsafe Compare compare = Ascending;
     static long sum;
