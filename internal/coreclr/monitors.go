@@ -113,8 +113,8 @@ func (d *ThreadDump) Blocked(tid uint32) (m Monitor, ok bool) {
 	switch uint32(kind) {
 	case waitsToEnter:
 		if le.Uint32(head[:])&lockedState != 0 {
-			if owner := le.Uint64(head[l.owner:]); owner < 1<<32 && d.byTID[uint32(owner)] != nil {
-				m.Owner = uint32(owner)
+			if owner, ok := vm.tid(le.Uint64(head[l.owner:])); ok && d.byTID[owner] != nil {
+				m.Owner = owner
 			}
 		}
 	case waitsForNotification:

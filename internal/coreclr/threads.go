@@ -40,18 +40,23 @@ func (vm *VM) Threads() ([]Thread, bool) {
 		if vm.mem.ReadAt(tid[:], thread+l.os) != nil || vm.mem.ReadAt(id[:4], thread+l.id) != nil {
 			return out, false
 		}
-		v := binary.LittleEndian.Uint64(tid[:])
-		is := v != 0 && v < 1<<32
-		own := uint32(v)
-		if is && vm.system.TID != nil {
-			own, is = vm.system.TID(own)
-		}
-		if is {
+		if own, ok := vm.tid(binary.LittleEndian.Uint64(tid[:])); ok {
 			out = append(out, Thread{TID: own, ID: binary.LittleEndian.Uint32(id[:]), Name: vm.threadName(thread), at: thread})
 		}
 		link, err = vm.word(link)
 	}
 	return out, err == nil && link == 0
+}
+
+// tid returns candid's id of a thread by the one that the runtime knows; false if there is no such thread.
+func (vm *VM) tid(known uint64) (uint32, bool) {
+	switch {
+	case known == 0 || known >= 1<<32:
+		return 0, false
+	case vm.system.TID != nil:
+		return vm.system.TID(uint32(known))
+	}
+	return uint32(known), true
 }
 
 // word reads a word of the process as it is now.
@@ -66,9 +71,6 @@ func (vm *VM) word(at uint64) (uint64, error) {
 // and its place must be the same after the name was read. The name is the first field that refers
 // to a string.
 func (vm *VM) threadName(thread uint64) string {
-	if vm.desc == nil {
-		return ""
-	}
 	handle, err := vm.word(thread + vm.lay.thread.handle)
 	if err != nil || handle == 0 || vm.lay.thread.handle == 0 {
 		return ""
@@ -77,7 +79,7 @@ func (vm *VM) threadName(thread uint64) string {
 	if err != nil || object == 0 || object&7 != 0 {
 		return ""
 	}
-	strings, ok := vm.desc.pointer("StringMethodTable")
+	strings, ok := vm.global("StringMethodTable", vm.lay.slots.strings)
 	if !ok {
 		return ""
 	}
@@ -109,11 +111,13 @@ func (vm *VM) threadName(thread uint64) string {
 // text reads a managed string: its length, then 16-bit characters.
 func (vm *VM) text(object uint64) string {
 	length, first := uint64(8), uint64(12)
-	if v, ok := vm.desc.field("String", "m_StringLength"); ok {
-		length = v
-	}
-	if v, ok := vm.desc.field("String", "m_FirstChar"); ok {
-		first = v
+	if vm.desc != nil {
+		if v, ok := vm.desc.field("String", "m_StringLength"); ok {
+			length = v
+		}
+		if v, ok := vm.desc.field("String", "m_FirstChar"); ok {
+			first = v
+		}
 	}
 	var b [4]byte
 	if vm.mem.ReadAt(b[:], object+length) != nil {

@@ -29,6 +29,7 @@ type VM struct {
 	names    nameTable
 	chain    uint64 // chainCode
 	dac      uint64 // g_dacTable
+	ownFile  fileID // from which code is mapped twice on Windows, once it is known
 	modules  map[uint64]*module
 	reader   native.Reader
 	stubCode [maxStub]byte

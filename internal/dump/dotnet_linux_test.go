@@ -2,6 +2,7 @@ package dump
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -12,9 +13,23 @@ import (
 
 // TestMonitors dumps .NET threads that wait for monitors: what each waits for, and who holds it.
 func TestMonitors(t *testing.T) {
+	type dotnet struct {
+		major int
+		on    string
+		run   func(fixture.TB, int, string, ...string) *exec.Cmd
+	}
+	var list []dotnet
 	for _, major := range fixture.DotNets {
-		t.Run(fmt.Sprint(major), func(t *testing.T) {
-			p := fixture.Start(t, fixture.DotNetCommand(t, major, fixture.CSharp(t, major, "testdata/Monitors.cs")))
+		list = append(list, dotnet{major, "Linux", fixture.DotNetCommand})
+	}
+	for _, major := range fixture.WindowsDotNets {
+		if fixture.Full(t) {
+			list = append(list, dotnet{major, "Windows", fixture.WindowsDotNetCommand})
+		}
+	}
+	for _, n := range list {
+		t.Run(fmt.Sprintf("%d on %s", n.major, n.on), func(t *testing.T) {
+			p := fixture.Start(t, n.run(t, n.major, fixture.CSharp(t, n.major, "testdata/Monitors.cs")))
 			p.Await("ready")
 			d, err := New(Options{PIDs: []int{p.PID()}})
 			if err != nil {

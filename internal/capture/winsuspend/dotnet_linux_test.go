@@ -3,6 +3,7 @@ package winsuspend_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,9 +14,19 @@ import (
 
 // Managed frames of .NET have their names and callers, by candid.exe too.
 func TestRecordDotNet(t *testing.T) {
-	exe, dir := candidExe(t), t.TempDir()
-	assembly := fixture.CSharp(t, 10, "../../runtimes/dotnet/testdata/Chain.cs")
-	pid := startDotNet(t, dir, assembly)
+	exe := candidExe(t)
+	for _, major := range fixture.WindowsDotNets {
+		if major != 10 && !fixture.Full(t) {
+			continue
+		}
+		t.Run(fmt.Sprint(major), func(t *testing.T) { recordChain(t, exe, major) })
+	}
+}
+
+func recordChain(t *testing.T, exe string, major int) {
+	dir := t.TempDir()
+	assembly := fixture.CSharp(t, major, "../../runtimes/dotnet/testdata/Chain.cs")
+	pid := startDotNet(t, dir, major, assembly)
 	_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "-o", "net.collapsed")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
@@ -43,9 +54,9 @@ func TestRecordDotNet(t *testing.T) {
 }
 
 // startDotNet starts a program of .NET for Windows, which prints "ready", and returns its process id there.
-func startDotNet(t *testing.T, dir, assembly string) int {
+func startDotNet(t *testing.T, dir string, major int, assembly string) int {
 	t.Helper()
-	c := fixture.WindowsDotNetCommand(t, 10, assembly)
+	c := fixture.WindowsDotNetCommand(t, major, assembly)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +82,7 @@ func startDotNet(t *testing.T, dir, assembly string) int {
 	}
 	for _, p := range processes {
 		if strings.Contains(p.Command, strings.ReplaceAll(assembly, "/", `\`)) {
-			if !strings.HasPrefix(p.Runtime, "coreclr 10.0.") {
+			if !strings.HasPrefix(p.Runtime, fmt.Sprintf("coreclr %d.0.", major)) {
 				t.Errorf("ps lists %+v", p)
 			}
 			return p.PID

@@ -68,13 +68,20 @@ func TestCollectible(t *testing.T) {
 
 // TestThreads compares the names and kinds of threads.
 func TestThreads(t *testing.T) {
-	target := dotnet{major: 9}.start(t, fixture.CSharp(t, 9, "testdata/Dynamic.cs"), nil)
+	for major, program := range map[int]string{8: "host", 9: "dotnet"} {
+		t.Run(fmt.Sprint(major), func(t *testing.T) { compareThreads(t, major, program) })
+	}
+}
+
+// compareThreads compares those of a program whose main thread the kernel calls by the program's name.
+func compareThreads(t *testing.T, major int, program string) {
+	target := dotnet{major: major}.start(t, fixture.CSharp(t, major, "testdata/Dynamic.cs"), nil)
 	p, err := attach.Open(target.PID(), native.NewFiles())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if title := p.Title(); !strings.HasPrefix(title, "coreclr 9.0.") {
+	if title := p.Title(); !strings.HasPrefix(title, fmt.Sprintf("coreclr %d.0.", major)) {
 		t.Errorf("the program is built on %q", title)
 	}
 	namer, ok := runtimes.Ability[runtimes.ThreadNamer](p.Runtimes)
@@ -95,7 +102,7 @@ func TestThreads(t *testing.T) {
 				kinds[name] = kinds[th.Name]
 			}
 		}
-		if whole && kinds["a thread with a long name"] == "dotnet" && kinds[".NET Finalizer"] == "finalizer" && kinds[".NET SynchManag"] == "vm" && kinds["dotnet"] == "dotnet" {
+		if whole && kinds["a thread with a long name"] == "dotnet" && kinds[".NET Finalizer"] == "finalizer" && kinds[".NET SynchManag"] == "vm" && kinds[program] == "dotnet" {
 			return
 		}
 		// While the collector moves the object, its name cannot be read.
