@@ -54,7 +54,7 @@ func (vm *VM) frameless(c *walk.Cursor) (f found, ok bool) {
 	if !c.Mem.Bytes(c.Regs.PC, code) {
 		return f, false
 	}
-	x := vm.look(c)
+	x := vm.ahead(c)
 	at := uint64(0)
 	for range maxFrameless {
 		if at >= size {
@@ -79,13 +79,13 @@ func (vm *VM) frameless(c *walk.Cursor) (f found, ok bool) {
 				at += uint64(rel)
 				continue
 			}
-			f, ok = x.jump(&inst)
+			f, ok = foundBy(x.Jump(&inst))
 			return f, ok && vm.validRA(f.ra)
 		case x86asm.RET:
-			f, ok = x.ret()
+			f, ok = foundBy(x.Return())
 			return f, ok && vm.validRA(f.ra)
 		}
-		if !x.do(&inst) {
+		if !x.Do(&inst) {
 			return f, false
 		}
 	}

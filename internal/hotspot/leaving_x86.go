@@ -6,6 +6,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/simulate"
 	"github.com/candid-profiler/candid/internal/walk"
 	"github.com/candid-profiler/candid/internal/x86"
 )
@@ -44,26 +45,26 @@ func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 		*stays = c.Regs.PC
 		return f, false
 	}
-	x, set, at := vm.look(c), false, c.Regs.PC
+	x, set, at := vm.ahead(c), false, c.Regs.PC
 	for range maxLeaving {
 		inst, err := x86.Decode(code)
 		if err != nil || inst.Len > len(code) {
 			return f, false
 		}
 		if inst.Op == x86asm.JMP && vm.migrates(c, at) {
-			f, ok = x.ret()
+			f, ok = foundBy(x.Return())
 			return f, ok && vm.validRA(f.ra)
 		}
 		if inst.Op == x86asm.JMP {
-			f, ok = x.jump(&inst)
+			f, ok = foundBy(x.Jump(&inst))
 			// A jump alone may be one within the interpreter.
 			return f, ok && (set || vm.javaCaller(f.ra) || vm.beginsBarrier(f.ra)) && vm.validRA(f.ra)
 		}
-		if !leaves(inst.Op) || !x.do(&inst) {
+		if !leaves(inst.Op) || !x.Do(&inst) {
 			*stays = c.Regs.PC
 			return f, false
 		}
-		to, isReg := registerOf(inst.Args[0])
+		to, isReg := simulate.RegisterOf(inst.Args[0])
 		set = set || inst.Op == x86asm.POP || inst.Op == x86asm.MOV && isReg && to == cpu.RSP
 		code = code[inst.Len:]
 		at += uint64(inst.Len)
@@ -157,3 +158,15 @@ func (vm *VM) forwarding(c *walk.Cursor, b *blob, pc uint64) (at uint64, ok bool
 
 // unalign is add rsp,8.
 var unalign = pat("48 83 C4 08")
+
+// ahead begins the simulation of a thread. The result is valid until the next one begins.
+func (vm *VM) ahead(c *walk.Cursor) *simulate.Thread {
+	x := &vm.stepping.ahead
+	x.Begin(c)
+	return x
+}
+
+// foundBy is what a simulation found.
+func foundBy(k simulate.Caller, ok bool) (found, bool) {
+	return found{ra: k.RA, sp: k.SP, fp: k.FP}, ok
+}

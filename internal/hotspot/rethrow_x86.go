@@ -43,7 +43,7 @@ func (vm *VM) rethrowing(c *walk.Cursor) (f found, ok bool) {
 	if !c.Mem.Bytes(c.Regs.PC-before, code) {
 		return f, false
 	}
-	x := vm.look(c)
+	x := vm.ahead(c)
 	for done := 3; done <= before; done++ {
 		if !bytes.HasPrefix(code[before-done:], rethrowEnd) {
 			continue
@@ -52,12 +52,12 @@ func (vm *VM) rethrowing(c *walk.Cursor) (f found, ok bool) {
 		switch done {
 		case 3: // pop rdx comes next
 			if ra, read := c.Word(sp); read {
-				f, ok = x.goesOn(ra, sp+16)
+				f, ok = foundBy(x.Continue(ra, sp+16))
 			}
 		case 4: // pop rax
-			f, ok = x.goesOn(c.Regs.R[cpu.RDX], sp+8)
+			f, ok = foundBy(x.Continue(c.Regs.R[cpu.RDX], sp+8))
 		case 5:
-			f, ok = x.goesOn(c.Regs.R[cpu.RDX], sp)
+			f, ok = foundBy(x.Continue(c.Regs.R[cpu.RDX], sp))
 		}
 		return f, ok && vm.validRA(f.ra)
 	}
@@ -70,11 +70,12 @@ func (vm *VM) rethrowing(c *walk.Cursor) (f found, ok bool) {
 	at := 0
 	for range maxRethrow {
 		if at == end {
-			if !x.has(cpu.RSP) {
+			sp, known := x.SP()
+			if !known {
 				return f, false
 			}
-			ra, read := x.word(x.regs[cpu.RSP])
-			f, ok = x.goesOn(ra, x.regs[cpu.RSP]+16)
+			ra, read := x.Word(sp)
+			f, ok = foundBy(x.Continue(ra, sp+16))
 			return f, ok && read && vm.validRA(ra)
 		}
 		if at > end {
@@ -97,7 +98,7 @@ func (vm *VM) rethrowing(c *walk.Cursor) (f found, ok bool) {
 			continue
 		}
 		// Before leave the frame is complete.
-		if inst.Op == x86asm.LEAVE || inst.Op == x86asm.JMP || inst.Op == x86asm.RET || !x.do(&inst) {
+		if inst.Op == x86asm.LEAVE || inst.Op == x86asm.JMP || inst.Op == x86asm.RET || !x.Do(&inst) {
 			break
 		}
 	}

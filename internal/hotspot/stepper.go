@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot/simulate"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -50,7 +51,7 @@ type stepping struct {
 	slots *interpreterSlots // of the last interpreter frame
 
 	code  [maxFramelessCode]byte // of the interpreter, from the pc of a thread
-	ahead simulation
+	ahead simulate.Thread
 	stays [staysSlots]uint64 // pcs in it from which it does not leave a method
 	// catches are the pcs from which no caller is asked for its handler.
 	catches [staysSlots]uint64

@@ -1,4 +1,7 @@
-package hotspot
+// Package simulate executes the next few instructions of a thread that was copied, on the copy, to
+// find where the thread continues: a HotSpot virtual machine's interpreter and stubs take frames off
+// in the middle of their code. Nothing is executed that is not a push, a pop or a move.
+package simulate
 
 import (
 	"golang.org/x/arch/x86/x86asm"
@@ -7,9 +10,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// simulation executes the next few instructions of the interpreter's code, on the registers and the
-// stack that were copied, to find where the thread continues.
-type simulation struct {
+// Thread is the registers and the stack of a thread of x86-64 as they will be after its next few
+// instructions. It is used again for one thread after the other, so that it does not allocate.
+type Thread struct {
 	c     *walk.Cursor
 	regs  [cpu.NumRegs]uint64 // as they will be afterwards
 	known uint32
@@ -30,17 +33,32 @@ type storedWord struct {
 // maxStores bounds the words that are put on the stack.
 const maxStores = 64
 
-// look starts at the instruction where the thread was stopped. The result is valid until the next
-// look.
-func (vm *VM) look(c *walk.Cursor) *simulation {
-	x := &vm.stepping.ahead
-	x.c, x.regs, x.known, x.fresh, x.stores, x.aligned = c, c.Regs.R, c.Regs.Known, c.Regs.SP(), x.stores[:0], false
-	return x
+const (
+	// maxMove bounds by how much one instruction may move the stack pointer, in bytes.
+	maxMove = 4096
+	// maxTaken bounds by how much the caller's stack pointer may be above the thread's, in bytes: a
+	// method's locals.
+	maxTaken = 65536 * 8
+	// preserved are the registers that the functions of C preserve.
+	preserved = 1<<cpu.RBX | 1<<cpu.RBP | 1<<cpu.RSP | 0xf<<cpu.R12
+)
+
+// Caller is where a thread continues.
+type Caller struct {
+	RA, SP, FP uint64
 }
 
-func (x *simulation) has(reg uint8) bool { return x.known>>reg&1 != 0 }
+// Begin starts at the instruction where the thread at the Cursor was stopped, in its innermost frame.
+func (x *Thread) Begin(c *walk.Cursor) {
+	x.c, x.regs, x.known, x.fresh, x.stores, x.aligned = c, c.Regs.R, c.Regs.Known, c.Regs.SP(), x.stores[:0], false
+}
 
-func (x *simulation) put(reg uint8, v uint64, ok bool) {
+// SP returns the stack pointer as it will be; false if it is not known.
+func (x *Thread) SP() (uint64, bool) { return x.regs[cpu.RSP], x.has(cpu.RSP) }
+
+func (x *Thread) has(reg uint8) bool { return x.known>>reg&1 != 0 }
+
+func (x *Thread) put(reg uint8, v uint64, ok bool) {
 	if x.known &^= 1 << reg; ok {
 		x.regs[reg] = v
 		x.known |= 1 << reg
@@ -48,7 +66,7 @@ func (x *simulation) put(reg uint8, v uint64, ok bool) {
 }
 
 // store puts a register on the stack; false if there are too many.
-func (x *simulation) store(at uint64, reg uint8, isReg bool) bool {
+func (x *Thread) store(at uint64, reg uint8, isReg bool) bool {
 	if !x.has(cpu.RSP) || len(x.stores) == maxStores {
 		return false
 	}
@@ -56,8 +74,8 @@ func (x *simulation) store(at uint64, reg uint8, isReg bool) bool {
 	return true
 }
 
-// word returns a word of the stack as it will be.
-func (x *simulation) word(at uint64) (uint64, bool) {
+// Word returns a word of the stack as it will be; false if it is not known.
+func (x *Thread) Word(at uint64) (uint64, bool) {
 	for i := len(x.stores) - 1; i >= 0; i-- {
 		if w := &x.stores[i]; w.at == at {
 			return w.value, w.ok
@@ -69,37 +87,38 @@ func (x *simulation) word(at uint64) (uint64, bool) {
 	return 0, false
 }
 
-// jump returns where a jump by register goes, with the stack that it leaves.
-func (x *simulation) jump(inst *x86asm.Inst) (f found, ok bool) {
-	reg, isReg := registerOf(inst.Args[0])
+// Jump returns where a jump by register goes, with the stack that it leaves.
+func (x *Thread) Jump(inst *x86asm.Inst) (f Caller, ok bool) {
+	reg, isReg := RegisterOf(inst.Args[0])
 	if !isReg || !x.has(reg) {
 		return f, false
 	}
-	return x.goesOn(x.regs[reg], x.regs[cpu.RSP])
+	return x.Continue(x.regs[reg], x.regs[cpu.RSP])
 }
 
-// ret returns where a return goes.
-func (x *simulation) ret() (f found, ok bool) {
-	if ra, read := x.word(x.regs[cpu.RSP]); read {
-		return x.goesOn(ra, x.regs[cpu.RSP]+8)
+// Return returns where a return goes.
+func (x *Thread) Return() (f Caller, ok bool) {
+	if ra, read := x.Word(x.regs[cpu.RSP]); read {
+		return x.Continue(ra, x.regs[cpu.RSP]+8)
 	}
 	return f, false
 }
 
-func (x *simulation) goesOn(ra, sp uint64) (f found, ok bool) {
+// Continue returns the caller at ra whose stack pointer is sp; false if that makes no sense.
+func (x *Thread) Continue(ra, sp uint64) (f Caller, ok bool) {
 	from := x.c.Regs.SP()
 	if x.aligned && sp+8 == from {
 		sp = from
 	}
-	ok = x.has(cpu.RSP) && x.has(cpu.RBP) && sp >= from && sp-from <= maxLocals && sp&7 == 0
-	return found{ra: ra, sp: sp, fp: x.regs[cpu.RBP]}, ok
+	ok = x.has(cpu.RSP) && x.has(cpu.RBP) && sp >= from && sp-from <= maxTaken && sp&7 == 0
+	return Caller{RA: ra, SP: sp, FP: x.regs[cpu.RBP]}, ok
 }
 
-// do executes one instruction that is not a jump or return; false if it changes the stack or the
+// Do executes one instruction that is not a jump or return; false if it changes the stack or the
 // frame pointer in a way that is not understood. Branches are not taken: rare cases are out of
 // line.
-func (x *simulation) do(inst *x86asm.Inst) bool {
-	to, isReg := registerOf(inst.Args[0])
+func (x *Thread) Do(inst *x86asm.Inst) bool {
+	to, isReg := RegisterOf(inst.Args[0])
 	switch inst.Op {
 	case x86asm.CMP, x86asm.TEST:
 		return true
@@ -107,7 +126,7 @@ func (x *simulation) do(inst *x86asm.Inst) bool {
 		return x.forget(inst.Args[0]) && x.forget(inst.Args[1])
 	case x86asm.CALL:
 		// Callees preserve these.
-		x.known &= calleeSaved(cpu.AMD64) | 1<<cpu.RSP
+		x.known &= preserved
 		return x.has(cpu.RSP)
 	case x86asm.PUSH:
 		x.regs[cpu.RSP] -= 8
@@ -122,7 +141,7 @@ func (x *simulation) do(inst *x86asm.Inst) bool {
 		if !isReg || to == cpu.RSP || !x.has(cpu.RSP) {
 			return false
 		}
-		v, ok := x.word(x.regs[cpu.RSP])
+		v, ok := x.Word(x.regs[cpu.RSP])
 		x.regs[cpu.RSP] += 8
 		x.put(to, v, ok)
 		return true
@@ -130,7 +149,7 @@ func (x *simulation) do(inst *x86asm.Inst) bool {
 		if !x.has(cpu.RBP) {
 			return false
 		}
-		v, ok := x.word(x.regs[cpu.RBP])
+		v, ok := x.Word(x.regs[cpu.RBP])
 		x.put(cpu.RSP, x.regs[cpu.RBP]+8, true)
 		x.put(cpu.RBP, v, ok)
 		return ok
@@ -145,13 +164,13 @@ func (x *simulation) do(inst *x86asm.Inst) bool {
 			return x.has(cpu.RSP)
 		}
 	case x86asm.MOV:
-		from, fromReg := registerOf(inst.Args[1])
+		from, fromReg := RegisterOf(inst.Args[1])
 		if isReg && fromReg {
 			x.put(to, x.regs[from], x.has(from))
 			return true
 		}
 		if at, ok := x.onStack(inst.Args[1]); ok && isReg && to != cpu.RSP {
-			v, ok := x.word(at)
+			v, ok := x.Word(at)
 			x.put(to, v, ok)
 			return true
 		}
@@ -163,12 +182,12 @@ func (x *simulation) do(inst *x86asm.Inst) bool {
 }
 
 // moveStack executes an instruction that moves the stack pointer by a constant.
-func (x *simulation) moveStack(inst *x86asm.Inst) bool {
+func (x *Thread) moveStack(inst *x86asm.Inst) bool {
 	n, ok := inst.Args[1].(x86asm.Imm)
 	if m, isMem := inst.Args[1].(x86asm.Mem); isMem && m.Base == x86asm.RSP && m.Index == 0 {
 		n, ok = x86asm.Imm(m.Disp), true
 	}
-	if !ok || !x.has(cpu.RSP) || n > maxStubFrame || n < -maxStubFrame {
+	if !ok || !x.has(cpu.RSP) || n > maxMove || n < -maxMove {
 		return false
 	}
 	if inst.Op == x86asm.SUB {
@@ -179,7 +198,7 @@ func (x *simulation) moveStack(inst *x86asm.Inst) bool {
 }
 
 // onStack returns the address of an operand that lies at a distance from the stack pointer.
-func (x *simulation) onStack(a x86asm.Arg) (at uint64, ok bool) {
+func (x *Thread) onStack(a x86asm.Arg) (at uint64, ok bool) {
 	m, ok := a.(x86asm.Mem)
 	if !ok || m.Base != x86asm.RSP || m.Index != 0 || !x.has(cpu.RSP) {
 		return 0, false
@@ -189,7 +208,7 @@ func (x *simulation) onStack(a x86asm.Arg) (at uint64, ok bool) {
 
 // forget notes that a register, or a part of it, holds an unknown value. It returns false for
 // registers that must be known.
-func (x *simulation) forget(a x86asm.Arg) bool {
+func (x *Thread) forget(a x86asm.Arg) bool {
 	r, ok := a.(x86asm.Reg)
 	var to uint8
 	switch {
@@ -209,8 +228,8 @@ func (x *simulation) forget(a x86asm.Arg) bool {
 	return true
 }
 
-// registerOf returns the DWARF number of a whole general register.
-func registerOf(a x86asm.Arg) (uint8, bool) {
+// RegisterOf returns the DWARF number of a whole general register.
+func RegisterOf(a x86asm.Arg) (uint8, bool) {
 	r, ok := a.(x86asm.Reg)
 	if !ok || r < x86asm.RAX || r > x86asm.R15 {
 		return 0, false
