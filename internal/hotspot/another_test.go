@@ -29,7 +29,7 @@ func TestAnotherMethod(t *testing.T) {
 		{"an index while JDK 8 collects", 8, false, 7, false},
 		{"an index later", 17, false, 7, true},
 	} {
-		vm := &VM{VM: &vmstructs.VM{Major: c.major}}
+		vm := &VM{VM: vmstructs.VM{Major: c.major}}
 		vm.methods.all = []*method{nil, {id: 1, codeBase: 0x5000, codeSize: 20, native: c.native}}
 		s := slotsFor(cpu.AMD64, c.major)
 		stack := make([]byte, 0x200)

@@ -11,7 +11,7 @@ import (
 
 // aHeap returns a code heap of 64 segments of 128 bytes in synthetic memory.
 func aHeap(major int, r target.Reader) (*VM, *codeHeap) {
-	vm := &VM{VM: &vmstructs.VM{Major: major, Mem: vmstructs.Memory{Reader: r}, Tables: &vmstructs.Tables{Published: &vmstructs.Published{}}}}
+	vm := &VM{VM: vmstructs.VM{Major: major, Mem: vmstructs.Memory{Reader: r}, Tables: &vmstructs.Tables{Published: &vmstructs.Published{}}}}
 	var now uint64
 	vm.Clock = func() uint64 { now += 1000; return now }
 	vm.Tables.Fields = map[string]vmstructs.Field{"CodeHeap::_log2_segment_size": {OK: true, Offset: 248, Width: 4}}

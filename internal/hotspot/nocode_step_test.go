@@ -20,7 +20,7 @@ func TestLeafWithoutCode(t *testing.T) {
 	for kind := blobOther; kind <= blobUpcall; kind++ {
 		for _, level := range []int8{0, 1, 4} {
 			for off := uint64(0); off < 96; off++ {
-				vm := &VM{VM: &vmstructs.VM{Mem: vmstructs.Memory{Reader: gone{}}}}
+				vm := &VM{VM: vmstructs.VM{Mem: vmstructs.Memory{Reader: gone{}}}}
 				b := &blob{kind: kind, start: 0x10000, end: 0x20000, codeBegin: 0x11000, codeEnd: 0x12000, frameSize: 80, frameComplete: 0x11000 + 47}
 				if kind == blobNMethod || kind == blobNativeMethod {
 					b.nm = &nmethod{level: level, entry: 0x11000, verifiedEntry: 0x11010, stubBegin: 0x11f00}

@@ -57,8 +57,8 @@ func synthBlobStart(i int) uint64 { return synthCode + uint64(i)*synthBlob }
 
 // synthVM makes the VM. code is the content of all blobs, repeated.
 func synthVM(mem *synthMemory, major int, arch cpu.Arch, code []byte) *VM {
-	vm := &VM{VM: &vmstructs.VM{Mem: vmstructs.Memory{Reader: mem}, Tables: &vmstructs.Tables{Published: &vmstructs.Published{}}, Arch: arch, Major: major}}
-	vm.off = newOffsets(vm.VM)
+	vm := &VM{VM: vmstructs.VM{Mem: vmstructs.Memory{Reader: mem}, Tables: &vmstructs.Tables{Published: &vmstructs.Published{}}, Arch: arch, Major: major}}
+	vm.off = newOffsets(&vm.VM)
 	vm.off.anchor, vm.off.lastSP, vm.off.lastPC, vm.off.lastFP = 64, 0, 8, 16
 	vm.off.wrapperAnchor, vm.off.savedExceptionPC, vm.off.contEntry = 32, 128, 136
 	vm.off.upcallFrameData = 8

@@ -12,7 +12,7 @@ import (
 
 // VM is a Java VM in another process, as read so far. It is used from one goroutine.
 type VM struct {
-	*vmstructs.VM
+	vmstructs.VM
 	*threads.Threads
 
 	// Clock is the clock of walk.Cursor.Time, nil if there is none to compare with.
@@ -100,16 +100,16 @@ func OpenReader(r target.Reader, symbols map[string]uint64) (*VM, error) {
 
 // open shares with the other VMs of known, which may be nil, what they have in common.
 func open(of *vmstructs.VM, known *Finder) (*VM, error) {
-	vm := &VM{VM: of}
-	vm.off = newOffsets(of)
+	vm := &VM{VM: *of}
+	vm.off = newOffsets(&vm.VM)
 	vm.code.standing = known.standing()
 	if err := vm.openCode(); err != nil {
 		return nil, err
 	}
-	vm.heap = metadata.NewHeap(of)
+	vm.heap = metadata.NewHeap(&vm.VM)
 	vm.openMethods()
 	vm.openNames()
-	vm.Threads = threads.New(of, vm.heap, vm.methodName)
+	vm.Threads = threads.New(&vm.VM, vm.heap, vm.methodName)
 	return vm, nil
 }
 

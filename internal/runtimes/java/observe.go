@@ -35,7 +35,7 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 			return
 		}
 		o.asked++
-		c, err := hsperfdata.Open(i.VM.VM)
+		c, err := hsperfdata.Open(&i.VM.VM)
 		if err != nil {
 			if !errors.Is(err, vmstructs.ErrNotReady) {
 				o.asked, o.missing, o.told = counterPatience, true, true
