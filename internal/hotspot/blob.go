@@ -52,7 +52,7 @@ type blob struct {
 	intact    bool   // it is dead, but nothing else was put where its code is
 	freed     bool   // it was dead when it was first seen
 	used      uint32 // batch in which it was last asked for
-	seen      uint64 // peek.reads when it was last found unchanged
+	seen      uint64 // VM.Mem.Reads when it was last found unchanged
 	ahead     uint64 // the last of lookAheadInCode's reads that it is part of
 }
 
@@ -78,7 +78,7 @@ type nmethod struct {
 	// torn is set if the VM was making or freeing the nmethod when it was read. It is read again.
 	torn   bool
 	scopes *scopeTable // decoded on first need
-	read   uint64      // peek.reads when the last part of its debug information was read
+	read   uint64      // VM.Mem.Reads when the last part of its debug information was read
 }
 
 // pcDesc describes the code up to a pc (docs/hotspot.md, "PcDescs").

@@ -52,7 +52,7 @@ type method struct {
 	lines     []lineEntry
 	batch     uint32
 	used      uint32
-	seen      uint64 // peek.reads when it was last read or found unchanged
+	seen      uint64 // VM.Mem.Reads when it was last read or found unchanged
 	linesSeen uint64 // and when its lines were read
 }
 
