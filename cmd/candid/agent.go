@@ -92,6 +92,7 @@ the old one stays in force, and a line says why.`,
 				}
 			}()
 			stderr := cmd.ErrOrStderr()
+			confineAgent()
 			return agentFailure(agent.Run(ctx, agent.Options{
 				Path: path, Version: version(), Reload: reload, Log: func(line string) { fmt.Fprintln(stderr, "candid: "+oneLine(line)) },
 				Ready: notifyReady,
@@ -342,7 +343,7 @@ command reads. The agent's file bounds rate, duration and how many run at once
 	r.Duration = 30 * time.Second
 	fl.VarP(seconds{&r.Duration}, "duration", "d", "how long")
 	fl.Float64VarP(&r.Rate, "freq", "F", 99, "samples per second of CPU time")
-	fl.StringVarP(&r.Event, "event", "e", "cpu", "cpu, wall or offcpu")
+	fl.StringVarP(&r.Event, "event", "e", "cpu", "cpu, wall or off-cpu")
 	f.add(cmd)
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +25,7 @@ type runningAgent struct {
 	dir  string
 	file string
 	log  *agentLog
+	as   []string // the command that begins it as another user
 }
 
 // agentLog gathers what an agent says.
@@ -57,7 +59,8 @@ func (a *runningAgent) write(text string) {
 
 func (a *runningAgent) start() {
 	a.t.Helper()
-	a.cmd = exec.Command(binary, "agent", "run", "--config", a.file)
+	words := append(slices.Clone(a.as), binary, "agent", "run", "--config", a.file)
+	a.cmd = exec.Command(words[0], words[1:]...)
 	log, err := os.OpenFile(a.log.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		a.t.Fatal(err)

@@ -47,6 +47,17 @@ func confineDump() {
 	_ = s.Attached(nil)
 }
 
+// confineAgent makes the agent give up what it does not need, before it reads its file. It starts copies
+// of candid for captures, and loads BPF programs whenever its recording begins anew.
+func confineAgent() {
+	if !confining {
+		return
+	}
+	s := confine.Sampler{Agent: true, Starts: true, Loads: true}
+	s.Attach()
+	_ = s.Attached(nil)
+}
+
 // administers reports whether an event takes CAP_SYS_ADMIN: probes in programs do, for which
 // CAP_PERFMON is not enough (tried on Linux 6.18), and tracepoints if the kernel's tracing files, which
 // have their numbers, are mounted nowhere.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -148,6 +149,70 @@ func TestSamplersAreConfined(t *testing.T) {
 					!strings.Contains(got, "CapAmb: 0000000000000000") || !strings.Contains(strings.Join(strings.Fields(got), " "), filter) {
 					t.Errorf("a thread has\n%s\nwant %s and %s", got, c.caps, filter)
 				}
+			}
+		})
+	}
+}
+
+// The agent has given up what it does not need before it samples, and still begins anew, captures, and as root listens
+// at a low port that its file names later.
+func TestAgentIsConfined(t *testing.T) {
+	t.Parallel()
+	able(t)
+	root(t)
+	if !strings.HasPrefix(everything(), "000001ff") {
+		t.Skipf("root has the capabilities %s here", everything())
+	}
+	spin := spawned(t, exec.Command("bash", "-c", "while :; do for ((i = 0; i < 50000; i++)); do :; done; read -t 0.03 <> <(:); done", "busy/and/idle"))
+	const services = "services:\n  - {match: {cmdline: 'busy/and/idle'}, name: busy}\n"
+	// The unit of systemd gives another user the last five.
+	const unit = "+perfmon,+bpf,+sys_ptrace,+syslog,+dac_read_search"
+	for name, c := range map[string]struct {
+		as     []string
+		want   string // of DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, NET_BIND_SERVICE, IPC_LOCK, SYS_PTRACE, SYS_NICE, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE
+		listen string
+	}{
+		"root": {nil, "000001c40088440e", "127.0.0.1:873"},
+		"unit": {[]string{"setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-caps=-all," + unit, "--ambient-caps=-all," + unit, "--bounding-set=-all," + unit},
+			"000000c400080004", "127.0.0.1:0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := public(t, 0o777)
+			a := &runningAgent{t: t, dir: dir, file: filepath.Join(dir, "agent.yaml"), log: &agentLog{filepath.Join(dir, "log")}, as: c.as}
+			write := func(text string) {
+				a.write(agentFile(dir, services+text))
+				if err := os.Chmod(a.file, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("rate: 49\n")
+			a.start()
+			for _, got := range confinedAs(t, strconv.Itoa(a.cmd.Process.Pid), false) {
+				if !strings.Contains(got, "CapEff: "+c.want) || !strings.Contains(got, "CapPrm: "+c.want) || !strings.Contains(got, "NoNewPrivs: 1") {
+					t.Errorf("a thread has\n%s\nwant %s", got, c.want)
+				}
+			}
+			write("rate: 99\noffcpu: true\nlisten: " + c.listen + "\n")
+			if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			a.says("metrics are at 127.0.0.1:")
+			a.says("was read again and is in force")
+			works(t, spin.Process.Pid, time.Second)
+			for _, event := range []string{"cpu", "off-cpu"} {
+				var r result
+				for _, long := range forLong {
+					if r = a.ask("capture", "--service", "busy", "-d", long, "-F", "499", "-e", event, "--json"); strings.Contains(r.out, ".jfr.zst") {
+						break
+					}
+				}
+				if !strings.Contains(r.out, ".jfr.zst") {
+					t.Errorf("capture of %s: exit code %d\n%s%s", event, r.code, r.out, r.err)
+				}
+			}
+			a.end()
+			if p := a.history("busy"); p.SampleCount() < 20 {
+				t.Errorf("%d samples of the service\n%s", p.SampleCount(), a.log)
 			}
 		})
 	}

@@ -49,6 +49,7 @@ type Agent struct {
 	loaded  time.Time // when conf was read
 	refused string    // why the file that was read last is not in force; "" if it is
 	rec     *record.Recording
+	over    bool // rec has been stopped
 	engine  string
 	sinks   *sinks
 	ready   bool
@@ -121,7 +122,7 @@ func events(c *config.Config) []string {
 		list = append(list, "wall")
 	}
 	if c.OffCPU {
-		list = append(list, "offcpu")
+		list = append(list, "off-cpu")
 	}
 	return list
 }
@@ -138,7 +139,7 @@ func (a *Agent) start() error {
 		return fmt.Errorf("record this machine: %w", err)
 	}
 	a.mu.Lock()
-	a.rec = r
+	a.rec, a.over = r, false
 	a.mu.Unlock()
 	a.limiter.begun(r)
 	return nil
@@ -216,19 +217,29 @@ const lastPushes = 10 * time.Second
 
 // stop ends recording, and stores and pushes the rest.
 func (a *Agent) stop() error {
+	return errors.Join(a.endRecording(), a.sinks.close(lastPushes))
+}
+
+// endRecording ends the present recording, and takes what is left of it. It does nothing if that has been done, and
+// no other one could be begun since.
+func (a *Agent) endRecording() error {
+	a.mu.Lock()
+	over := a.over
+	a.over = true
+	a.mu.Unlock()
+	if over {
+		return nil
+	}
 	last, err := a.rec.Stop()
 	if last != nil && last.Profile != nil {
 		a.take(last)
 	}
-	return errors.Join(err, a.sinks.close(lastPushes))
+	return err
 }
 
 // again begins a recording anew that has ended by itself.
 func (a *Agent) again(ctx context.Context) error {
-	last, err := a.rec.Stop()
-	if last != nil && last.Profile != nil {
-		a.take(last)
-	}
+	err := a.endRecording()
 	if err == nil {
 		err = errors.New("the engine ended")
 	}
@@ -251,10 +262,7 @@ func (a *Agent) again(ctx context.Context) error {
 
 // anew ends the recording and begins another one, with another rate or other events.
 func (a *Agent) anew() error {
-	last, err := a.rec.Stop()
-	if last != nil && last.Profile != nil {
-		a.take(last)
-	}
+	err := a.endRecording()
 	a.mu.Lock()
 	a.engine = "" // the rate is a part of its description
 	a.mu.Unlock()
@@ -276,6 +284,10 @@ func (a *Agent) reload(servers *servers) {
 	a.mu.Unlock()
 	if err != nil {
 		a.metrics.refused.Add(1)
+		if errors.Is(err, errSampling) {
+			a.o.Log(fmt.Sprintf("%s was read again, and is in force but for this: %v", a.o.Path, err))
+			return
+		}
 		a.o.Log(fmt.Sprintf("the file is wrong, the one of %s stays in force: %v", a.loaded.Format(time.TimeOnly), err))
 		return
 	}
@@ -306,10 +318,27 @@ func (a *Agent) apply(old, conf *config.Config, servers *servers) error {
 	a.mu.Unlock()
 	before.leave(fresh)
 	if old.Rate != conf.Rate || old.MinSleep != conf.MinSleep || !slices.Equal(events(old), events(conf)) || heapOf(old.Limits.Memory) != heapOf(conf.Limits.Memory) {
-		return a.anew()
+		if err := a.anew(); err != nil {
+			return errors.Join(fmt.Errorf("%w: %w", errSampling, err), a.sampleAs(old))
+		}
+		return nil
 	}
 	a.rec.Rename(a.naming(service.NewDecider(conf.Rules, a.names)))
 	return nil
+}
+
+// errSampling says that a file's way of sampling is not possible here.
+var errSampling = errors.New("sampling goes on as before")
+
+// sampleAs begins to record as an older file says, with everything else of the present one. If that fails, the
+// agent's loop goes on trying.
+func (a *Agent) sampleAs(old *config.Config) error {
+	a.mu.Lock()
+	c := *a.conf
+	c.Rate, c.MinSleep, c.Wall, c.OffCPU, c.Limits.Memory = old.Rate, old.MinSleep, old.Wall, old.OffCPU, old.Limits.Memory
+	a.conf = &c
+	a.mu.Unlock()
+	return a.start()
 }
 
 // hostname returns the name of this machine, "" if it has none.

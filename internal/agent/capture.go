@@ -80,8 +80,8 @@ func (r *CaptureRequest) check(c config.Capture, dir string) error {
 		return fmt.Errorf("%w: the rate %g Hz is not between 0 and %g (capture: max_rate)", errCapture, r.Rate, c.MaxRate)
 	case r.Duration < time.Second || r.Duration > c.MaxDuration:
 		return fmt.Errorf("%w: the duration %s is not between 1s and %s (capture: max_duration)", errCapture, config.Duration(r.Duration), config.Duration(c.MaxDuration))
-	case r.Event != "" && !slices.Contains([]string{"cpu", "wall", "offcpu"}, r.Event):
-		return fmt.Errorf("%w: the event %q is none of cpu, wall, offcpu", errCapture, r.Event)
+	case r.Event != "" && !slices.Contains([]string{"cpu", "wall", "off-cpu"}, r.Event):
+		return fmt.Errorf("%w: the event %q is none of cpu, wall, off-cpu", errCapture, r.Event)
 	}
 	return nil
 }

@@ -24,14 +24,15 @@ var (
 // other processes, starts programs or changes the machine is refused from then on. What the kernel or
 // a container does not permit is left out.
 func Reader() {
-	reduce(func(held uint64) uint64 { return held & files })
+	reduce(func(held uint64) uint64 { return held & files }, false)
 	noNewPrivileges(func() { install(refusing(readerRefused)) })
 }
 
 // reduce gives up on all threads, for good, all capabilities but those that kept returns of the ones
-// that are permitted. It must not be called while a thread is in a system call that may never return:
+// that are permitted. Unless passOn, programs that are started get none as ambient or inheritable ones,
+// which is how those get any that another user than root starts. It must not be called while a thread is in a system call that may never return:
 // each thread has to take part.
-func reduce(kept func(held uint64) uint64) {
+func reduce(kept func(held uint64) uint64, passOn bool) {
 	if unix.Capget(&header, &caps[0]) != nil {
 		return
 	}
@@ -40,7 +41,9 @@ func reduce(kept func(held uint64) uint64) {
 		keep := uint32(keep >> (32 * i))
 		caps[i].Effective &= keep
 		caps[i].Permitted &= keep
-		caps[i].Inheritable = 0
+		if caps[i].Inheritable &= keep; !passOn {
+			caps[i].Inheritable = 0
+		}
 	}
 	// Permitted capabilities that are given up are no ambient ones any more (capabilities(7)).
 	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&caps[0])), 0)

@@ -8,4 +8,5 @@ type Sampler struct {
 	Admin    bool // it sets probes in programs, or opens the kernel's tracing files, which are mounted nowhere
 	Starts   bool // it starts copies of itself
 	Loads    bool // it loads BPF programs
+	Agent    bool // it may begin to listen at a port below 1024, and what it starts records with what it keeps
 }

@@ -30,6 +30,9 @@ func (s Sampler) Kept(held uint64) uint64 {
 	if s.Launched {
 		keep |= 1 << unix.CAP_KILL
 	}
+	if s.Agent {
+		keep |= 1 << unix.CAP_NET_BIND_SERVICE
+	}
 	if s.Admin || held&instead != instead {
 		keep |= admin
 	}
@@ -39,7 +42,7 @@ func (s Sampler) Kept(held uint64) uint64 {
 // Attach gives up for good all capabilities that looking at other processes does not take, as long as
 // these are running. It has to be called before anything of them is read, because a read may not
 // return (package vmread), and after a program has been launched, which is to have all.
-func (s Sampler) Attach() { reduce(s.Kept) }
+func (s Sampler) Attach() { reduce(s.Kept, s.Agent) }
 
 // Attached has every system call refused from then on that the process does not make: those that
 // change other processes or the machine, and, unless s says otherwise, starting programs and loading
