@@ -12,10 +12,17 @@ import (
 const Mask = "***"
 
 // name matches names of secrets.
-var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(store|key|src|dest|trust)pass|(^|[^a-z])(pwd|pass|auth|pin)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|(account|signing|master|client)[-_.]?key|encryption[-_.]?key|signature|authorization|cookie`)
+var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(store|key|src|dest|trust)pass|(^|[^a-z])(pwd|pass|auth|pin|otp|pat|jwt|bearer|creds?)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|(account|signing|master|client)[-_.]?key|encryption[-_.]?key|licen[cs]e[-_.]?key|signature|authorization|cookie`)
 
 // inURL matches the user and the password in a URL.
 var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
+
+// inDSN matches the user and the password of an address as drivers of Go write it, me:x@tcp(host:3306)/db, and signed
+// the signature of a URL.
+var (
+	inDSN  = regexp.MustCompile(`([^\s:@/="']+):[^\s@]+@((?:tcp6?|unix)\()`)
+	signed = regexp.MustCompile(`([?&](?:sig|X-Amz-Signature|X-Goog-Signature)=)[^&\s"']+`)
+)
 
 // Named reports whether a name is one that secrets have.
 func Named(s string) bool { return name.MatchString(s) }
@@ -33,6 +40,12 @@ func Value(name, value string) string {
 // jdbc:postgresql://host/db?user=me&password=x, "-Xmx1g -Dpassword=x", curl --token x.
 func inside(s string) string {
 	s = shapes(s)
+	if strings.Contains(s, "@") {
+		s = inDSN.ReplaceAllString(s, "$1:"+Mask+"@$2")
+	}
+	if strings.Contains(s, "=") {
+		s = signed.ReplaceAllString(s, "${1}"+Mask)
+	}
 	s = inURL.ReplaceAllString(s, "$1:"+Mask+"@")
 	s = inWords.ReplaceAllStringFunc(s, func(m string) string {
 		if i := strings.IndexAny(m, " \t\n"); option(m[:i]) {

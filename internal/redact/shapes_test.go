@@ -42,6 +42,16 @@ func TestSecretsInEveryShape(t *testing.T) {
 		{"app", `--config=password:` + x},
 		{"sh", "-c", "curl -H 'Authorization: Bearer " + x + "' host"},
 		{"sh", "-c", "tool -password " + x + " --verbose"},
+		{"app", "--bearer", x},
+		{"app", "--license-key=" + x},
+		{"app", "--otp", x},
+		{"app", "--pat", x},
+		{"app", "--creds", x},
+		{"app", "--jwt=" + x},
+		{"app", "--dsn=me:" + x + "@tcp(host:3306)/db"},
+		{"app", "me:" + x + "@unix(/run/db)/db"},
+		{"azcopy", "cp", "https://host/a?sv=2020&sig=" + x},
+		{"curl", "https://host/a?X-Amz-Date=5&X-Amz-Signature=" + x},
 		{"app", "ghp_" + strings.Repeat("x1hidden2x", 4)},
 		{"app", "--x=glpat-" + strings.Repeat("x1hidden2x", 4)},
 	} {
@@ -66,7 +76,7 @@ func TestSecretsInEveryShape(t *testing.T) {
 // Text without a secret stays as it is.
 func TestNoSecrets(t *testing.T) {
 	for _, line := range []string{
-		"find . -print", "docker run -p 80:80 -p8080:80 image", "ssh -p2222 host", "git clone ssh://git@host/r", "javac -parameters -proc:none A.java",
+		"find . -print", "app --pattern x --path y --credit 5 --signal 9 mail@host:3306 a:b@host", "docker run -p 80:80 -p8080:80 image", "ssh -p2222 host", "git clone ssh://git@host/r", "javac -parameters -proc:none A.java",
 		"java -Xlog:gc*:file=a.log -javaagent:/a/b.jar=c -cp a:b:c Main 12:30:45", "java -Djdk.net.URLClassPath=x -XX:+UseG1GC Main", "gcc -pthread -pipe x.c",
 		"curl -s http://host:8080/path", "ls -u", "app -u me", "C:\\a\\b.exe", "perf record -p 1234", "app key: value", "mysql -P3306 --protocol tcp",
 	} {
