@@ -11,6 +11,12 @@ type batchPace struct {
 	counted time.Time // when news was last updated
 	wanted  time.Time // when something was last seen that needs batches soon; zero before sampling begins
 	began   time.Time // when the first batch of the most recently started program came
+	hurried time.Time // when a runtime last did something of which only the last time can be read
+
+	bare bool    // the last batch had samples of a process that does not generate code, or not yet
+	ran  uint64  // ns of CPU time of programs that generate code, in this batch
+	told bool    // ran was told once
+	busy float64 // how many CPUs such programs have used lately
 }
 
 const (
@@ -37,11 +43,44 @@ const (
 // wantSoon requests the next batches soon.
 func (c *batchPace) wantSoon(now time.Time) { c.wanted = now }
 
+// hurry requests the next batches soon because of a runtime's own events.
+func (c *batchPace) hurry(now time.Time) {
+	c.hurried = now
+	c.wantSoon(now)
+}
+
+// use records CPU time, in ns, of a program that generates code.
+func (c *batchPace) use(ns uint64) {
+	c.ran += ns
+	c.told = true
+}
+
+// stretch returns how long a batch may be waited for if that is d while such programs use a whole CPU.
+// What can be missed is a share of what they do: on a crowded machine, or while they mostly wait, that
+// takes longer. A batch costs the same however little happened in it.
+func (c *batchPace) stretch(now time.Time, d time.Duration) time.Duration {
+	if !c.told || c.busy >= 1 || now.Sub(c.began) < quietAfter {
+		return d
+	}
+	most := quietBatch
+	if now.Sub(c.hurried) < quietAfter {
+		most = newCodeMost
+	}
+	const least = float64(newCodeBatch) / float64(quietBatch)
+	return max(min(time.Duration(float64(d)/max(c.busy, least)), most), d)
+}
+
 // batch records how many pieces of code in the last batch had not been seen before.
 func (c *batchPace) batch(now time.Time, news int) {
 	if c.began.IsZero() {
-		c.began = now
+		c.began, c.busy = now, 1
 	}
+	if d := now.Sub(c.counted); c.told && d > 0 {
+		// Upwards at once: what is missed is missed now.
+		share := float64(c.ran) / float64(d)
+		c.busy = max(share, (3*c.busy+share)/4)
+	}
+	c.ran = 0
 	c.news = max(c.news-newCodeRate*now.Sub(c.counted).Seconds(), 0) + float64(news)
 	c.counted, c.newCode = now, news > 0
 	if c.news > newCodeAllowance {
@@ -73,9 +112,11 @@ func (s *session) NextBatch() time.Duration {
 	case s.branches != nil:
 		return branchBatch
 	case s.pace.newCode && !quiet && s.many():
-		return newCodeBatch
+		return s.pace.stretch(now, newCodeBatch)
 	case s.pace.newCode && !quiet:
-		return s.pace.newCodeDelay(now)
+		return s.pace.stretch(now, s.pace.newCodeDelay(now))
+	case !quiet && s.mayWait() && s.pace.told && !s.pace.bare && len(s.deferred.stacks) == 0:
+		return s.pace.stretch(now, newCodeMost)
 	case quiet && !s.pace.newCode && s.mayWait():
 		return quietBatch
 	}

@@ -134,7 +134,7 @@ func (o observations) Observe(seen profile.Observation) {
 }
 
 func (o observations) Note(line string) { o.s.note(fmt.Sprintf("process %d: %s", o.p.pid, line)) }
-func (o observations) Hurry()           { o.s.pace.wantSoon(time.Now()) }
+func (o observations) Hurry()           { o.s.pace.hurry(time.Now()) }
 func (o observations) Clock() uint64    { return monotonic() }
 func (o observations) Start() uint64    { return o.s.start }
 

@@ -151,6 +151,9 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		s.bareSample(snap, out)
 		return
 	}
+	if p.able.learns != nil && int(snap.Event) < len(s.events) && s.events[snap.Event].Kind == profile.EventCPU {
+		s.pace.use(snap.Weight)
+	}
 	named := s.walk(p, snap, &out)
 	out.End = s.stack.End
 	if p.unseen {
@@ -316,6 +319,7 @@ func (s *session) BatchEnd() {
 	if now.Sub(s.deferred.tried) >= tryEvery {
 		s.name(false)
 	}
+	s.pace.bare = bare
 	if bare || len(s.deferred.stacks) > 0 {
 		s.pace.wantSoon(now)
 	}
