@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // privileges returns what /proc/PID/status says of privileges.
@@ -282,4 +286,37 @@ func TestConfinedInContainers(t *testing.T) {
 		}
 	}
 	t.Errorf("exit code %d, %d samples\n%s%s", r.code, samples(r.out, "spin"), r.out, r.err)
+}
+
+// A recording that has given up what it can still asks the kernel for the names of its functions one
+// by one: reading all of them takes more CPU time than all the rest of a short recording.
+func TestConfinedAsksForNames(t *testing.T) {
+	t.Parallel()
+	able(t)
+	root(t)
+	all, err := os.ReadFile("/proc/kallsyms")
+	if err != nil || len(all) < 1<<20 || !bytes.Contains(all, []byte("\nffff")) {
+		t.Skip("the kernel's symbols are not readable")
+	}
+	// Of its samples nearly all are in the kernel.
+	copies := exec.Command("dd", "if=/dev/zero", "of=/dev/null", "bs=1")
+	if err := fixture.Spawn(copies); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = copies.Process.Kill(); _ = copies.Wait() })
+	run := command(t, "record", "-p", strconv.Itoa(copies.Process.Pid), "-o", "x.jfr")
+	pid := start(t, run).pid()
+	confinedAs(t, pid, false)
+	time.Sleep(2 * time.Second)
+	io, err := os.ReadFile("/proc/" + pid + "/io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read int
+	if _, err := fmt.Sscanf(string(io), "rchar: %d", &read); err != nil {
+		t.Fatalf("%v in\n%s", err, io)
+	}
+	if read >= len(all) {
+		t.Errorf("candid has read %d bytes; /proc/kallsyms has %d", read, len(all))
+	}
 }

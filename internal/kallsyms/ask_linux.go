@@ -65,6 +65,11 @@ func openAsker() (a *asker, err error) {
 			asm.Return(),
 		},
 	})
+	if err != nil {
+		return a, err
+	}
+	// The library loads another program at the first run, to see whether the kernel can run them.
+	_, err = a.prog.Run(&ebpf.RunOptions{Context: uint64(0)})
 	return a, err
 }
 

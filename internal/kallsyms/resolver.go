@@ -107,21 +107,35 @@ func (r *Resolver) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	return append(out, fr)
 }
 
+// Open prepares for asking the kernel, for a process that may not load BPF programs any more when the
+// first frame comes.
+func (r *Resolver) Open() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begin()
+}
+
+// begin is Open with the lock held.
+func (r *Resolver) begin() {
+	if r.opened || r.open == nil {
+		return
+	}
+	r.opened = true
+	asking, err := r.open()
+	switch {
+	case err == nil:
+		r.asking = asking
+	case errors.Is(err, ErrRestricted), errors.Is(err, ErrUnsupported):
+		r.err = err
+	}
+}
+
 // lookup names the function that pc lies in. The lock is held.
 func (r *Resolver) lookup(pc uint64) (n names, module string, ok bool) {
 	if pc < 1<<63 { // not a kernel address
 		return names{}, "", false
 	}
-	if !r.opened && r.open != nil {
-		r.opened = true
-		asking, err := r.open()
-		switch {
-		case err == nil:
-			r.asking = asking
-		case errors.Is(err, ErrRestricted), errors.Is(err, ErrUnsupported):
-			r.err = err
-		}
-	}
+	r.begin()
 	at, found := slices.BinarySearchFunc(r.known, pc, func(f function, pc uint64) int {
 		switch {
 		case f.to <= pc:

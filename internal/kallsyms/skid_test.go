@@ -65,3 +65,16 @@ ffffffff81000500 T enable_irq
 		}
 	}
 }
+
+// A Resolver that was opened does not load anything later.
+func TestOpened(t *testing.T) {
+	r, opened := NewResolver(), 0
+	r.open = func() (*asker, error) { opened++; return nil, ErrUnsupported }
+	r.load = func() (*Symbols, error) { return nil, ErrUnsupported }
+	if r.Open(); opened != 1 {
+		t.Errorf("opened %d times, want 1", opened)
+	}
+	if r.Resolve(walk.Frame{PC: 1 << 63, Kind: walk.KindKernel}, nil); opened != 1 {
+		t.Errorf("opened again at the first frame")
+	}
+}

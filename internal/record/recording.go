@@ -120,6 +120,7 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 		o.Log(engine.Describe()) // nothing runs unsampled, and what follows is held back while the program runs
 	}
 	if o.Attached != nil {
+		s.kernel.Open()
 		o.Attached()
 	}
 
