@@ -54,6 +54,16 @@ func (p *Process) Launched() bool {
 	return false
 }
 
+// Loads reports whether one of the runtimes loads images that engines do not report; see runtimes.Runtime.
+func (p *Process) Loads() bool {
+	for at, i := range p.found {
+		if i != nil && p.o.Finders.of[at].Loads {
+			return true
+		}
+	}
+	return false
+}
+
 // MayFind reports whether any of the mappings may be one of the runtimes that are still looked for,
 // from what is known of files: most programs map a few files that all others map too.
 func (p *Process) MayFind() bool {

@@ -34,7 +34,7 @@ func (s *session) findRuntimes(p *process) {
 	if !p.code.Looking() || p.gone || now.After(p.runtimeUntil) || now.Before(p.runtimeNext) {
 		return
 	}
-	told := p.told()
+	told := p.told() && !p.code.Loads()
 	if told && !p.code.MayFind() {
 		if p.runtimeNext = p.loaded.Add(runtimeAgain); p.runtimeNext.Before(now) {
 			p.runtimeUntil = time.Time{} // until it maps something

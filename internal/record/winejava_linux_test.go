@@ -104,3 +104,42 @@ public class Chain {
 		})
 	}
 }
+
+// TestWineJavaLaunched records a program for the HotSpot for Windows from its launch: the VM is found,
+// although no engine reports that Wine loads it.
+func TestWineJavaLaunched(t *testing.T) {
+	fixture.OnlyFull(t, "TestWineJava")
+	const source = `
+public class Spins {
+    static volatile double sink;
+    static double spin(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }
+    public static void main(String[] a) {
+        for (long end = System.nanoTime() + 15_000_000_000L; System.nanoTime() < end; ) sink += spin(500);
+    }
+}`
+	java := fixture.WindowsJVM(t)
+	file := filepath.Join(t.TempDir(), "Spins.java")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := fixture.Wine(t, java, "-cp", "Z:"+strings.ReplaceAll(fixture.Classes(t, 11, file), "/", `\`), "-Xmx64m", "Spins")
+	tooLittle := fixture.Watch(t)
+	r := run(t, Options{Command: cmd.Args, Hz: 199})
+	named, complete := 0, 0
+	for _, s := range r.Profile.Samples {
+		if !slices.Contains(functionsOf(r.Profile, s.Node), "Spins.main") {
+			continue
+		}
+		if named++; s.End == walk.EndComplete {
+			complete++
+		}
+	}
+	t.Logf("%d samples, %d in Spins.main, %d of these complete", len(r.Profile.Samples), named, complete)
+	if named < 100 {
+		tooLittle("%d samples in Spins.main", named)
+		return
+	}
+	if complete*1000 < named*999 {
+		t.Errorf("%d of %d stacks are complete", complete, named)
+	}
+}

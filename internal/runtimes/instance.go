@@ -31,6 +31,9 @@ type Runtime struct {
 	// Launched says that the program's own file is only a launcher, and has no Go code. Go code in
 	// such a process is in libraries only.
 	Launched bool
+	// Loads says that it loads images, which may hold another runtime, by making memory executable that
+	// was mapped otherwise: engines report nothing of that.
+	Loads bool
 
 	// Finder returns a new Finder for it.
 	Finder func() Finder

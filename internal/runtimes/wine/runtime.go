@@ -20,6 +20,7 @@ var Runtime = runtimes.Runtime{
 	Functions: "functions of Windows programs", Threads: "threads of Windows programs", Programs: "Windows programs in Wine",
 	Means:  "functions of Windows programs and libraries are named by their symbols and exports",
 	Finder: func() runtimes.Finder { return &finder{} },
+	Loads:  true,
 }
 
 // finder looks for Wine.
