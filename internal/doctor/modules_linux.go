@@ -1,11 +1,12 @@
 package doctor
 
 import (
-	"debug/elf"
 	"errors"
 	"os"
 
 	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/fileblocks"
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -22,7 +23,7 @@ func (e *examiner) module(m target.Module) Module {
 		}
 		return row
 	}
-	if f, err := elf.NewFile(file); err == nil {
+	if f, err := objfile.Open(fileblocks.Open(file)); err == nil {
 		_, err := ehframe.Open(f)
 		row.Unwind = err == nil
 	}

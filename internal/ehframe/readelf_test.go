@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"debug/elf"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -67,17 +66,14 @@ func TestAgainstReadelf(t *testing.T) {
 }
 
 func compareReadelf(t *testing.T, readelf, file string) {
-	f, err := elf.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := openFile(t, file)
 	if f.Machine != elf.EM_X86_64 {
 		t.Skip("not an x86-64 library")
 	}
 	// CPU time, and the fastest of several runs, so that neither the machine's other work nor the
 	// first read of the file counts.
 	var table *Table
+	var err error
 	opened := time.Hour
 	for range 3 {
 		start := host.OwnCPU()
@@ -202,15 +198,7 @@ func describe(r *Rule, names []string) string {
 
 // TestScanEqualsIndex: without .eh_frame_hdr the same entries are found.
 func TestScanEqualsIndex(t *testing.T) {
-	exe, err := os.Open("/lib/x86_64-linux-gnu/libc.so.6")
-	if err != nil {
-		t.Skip("no x86-64 glibc here")
-	}
-	defer exe.Close()
-	f, err := elf.NewFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := openFile(t, "/lib/x86_64-linux-gnu/libc.so.6")
 	with, err := Open(f)
 	if err != nil {
 		t.Fatal(err)

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"debug/elf"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // Table is the unwind tables of one file. It may be used by several goroutines.
@@ -24,25 +24,10 @@ type Table struct {
 // ErrNone is returned for files without unwind tables.
 var ErrNone = errors.New("no unwind tables")
 
-// ErrArch is returned for files of an architecture that candid does not walk.
-var ErrArch = errors.New("unwind tables of this architecture are not read")
-
-// Arch is the architecture of a file.
-func Arch(f *elf.File) (cpu.Arch, error) {
-	switch {
-	case f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB:
-	case f.Machine == elf.EM_X86_64:
-		return cpu.AMD64, nil
-	case f.Machine == elf.EM_AARCH64:
-		return cpu.ARM64, nil
-	}
-	return 0, fmt.Errorf("%w: %v, %v", ErrArch, f.Machine, f.Class)
-}
-
 // Open finds the tables of f. Little is read: the index, and .eh_frame itself if it is small. f
 // must stay open as long as the Table is used.
-func Open(f *elf.File) (*Table, error) {
-	arch, err := Arch(f)
+func Open(f *objfile.File) (*Table, error) {
+	arch, err := f.Arch()
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +37,12 @@ func Open(f *elf.File) (*Table, error) {
 		text = s.Addr
 	}
 	t.eh = openEH(f, arch, text)
-	if s := f.Section(".debug_frame"); s != nil && s.Type != elf.SHT_NOBITS {
-		t.load = func() *frames { return openDebug(s, arch, text) }
-	} else if s := f.Section(".zdebug_frame"); s != nil {
-		t.load = func() *frames { return openDebug(s, arch, text) }
+	s := f.Section(".debug_frame")
+	if s == nil {
+		s = f.Section(".zdebug_frame")
+	}
+	if s != nil {
+		t.load = func() *frames { return openDebug(f, s, arch, text) }
 	}
 	if t.eh == nil && t.load == nil {
 		return nil, ErrNone
@@ -69,15 +56,16 @@ func newFrames(arch cpu.Arch) *frames {
 
 // openEH finds .eh_frame by its section, or by the program header of its index if the sections have
 // been stripped.
-func openEH(f *elf.File, arch cpu.Arch, text uint64) *frames {
+func openEH(f *objfile.File, arch cpu.Arch, text uint64) *frames {
 	fr := newFrames(arch)
 	fr.text = text
 	at := uint64(0)
-	for _, p := range f.Progs {
+	for i := range f.Segments {
+		p := &f.Segments[i]
 		const maxHeader = 64 << 20
 		if p.Type == elf.PT_GNU_EH_FRAME && p.Filesz >= 8 && p.Filesz <= maxHeader {
 			b := make([]byte, min(p.Filesz, headerBytes))
-			if n, _ := p.ReadAt(b, 0); n < len(b) {
+			if n, _ := f.SegmentReader(p).ReadAt(b, 0); n < len(b) {
 				break
 			}
 			fr.hdr = p.Vaddr
@@ -87,7 +75,7 @@ func openEH(f *elf.File, arch cpu.Arch, text uint64) *frames {
 			}
 			at = ehFrame
 			if n > 0 {
-				src, err := newSource(io.NewSectionReader(p.ReaderAt, int64(table), int64(n)*8), uint64(n)*8)
+				src, err := newSource(io.NewSectionReader(f.SegmentReader(p), int64(table), int64(n)*8), uint64(n)*8)
 				if err == nil {
 					fr.index.table, fr.index.n, fr.index.hdr = src, n, fr.hdr
 				}
@@ -95,22 +83,23 @@ func openEH(f *elf.File, arch cpu.Arch, text uint64) *frames {
 			break
 		}
 	}
-	if s := f.Section(".eh_frame"); s != nil && s.Type != elf.SHT_NOBITS && s.Size > 0 {
+	if s := f.Section(".eh_frame"); s != nil && s.Size > 0 {
 		if at != s.Addr {
 			fr.index.n = 0
 		}
-		src, err := newSource(s.ReaderAt, s.Size)
+		src, err := newSource(f.SectionReader(s), s.Size)
 		if err != nil {
 			return nil
 		}
 		fr.addr, fr.bytes = s.Addr, src
 		return fr
 	}
-	for _, p := range f.Progs {
+	for i := range f.Segments {
+		p := &f.Segments[i]
 		if at != 0 && p.Type == elf.PT_LOAD && at >= p.Vaddr && at-p.Vaddr < p.Filesz {
 			skip := at - p.Vaddr
 			size := p.Filesz - skip
-			src, err := newSource(io.NewSectionReader(p.ReaderAt, int64(skip), int64(size)), size)
+			src, err := newSource(io.NewSectionReader(f.SegmentReader(p), int64(skip), int64(size)), size)
 			if err != nil {
 				return nil
 			}
@@ -122,22 +111,22 @@ func openEH(f *elf.File, arch cpu.Arch, text uint64) *frames {
 }
 
 // openDebug reads .debug_frame, which may be compressed.
-func openDebug(s *elf.Section, arch cpu.Arch, text uint64) *frames {
+func openDebug(f *objfile.File, s *objfile.Section, arch cpu.Arch, text uint64) *frames {
 	const maxDebug = 256 << 20
 	if s.Size > maxDebug {
 		return nil
 	}
 	fr := newFrames(arch)
 	fr.debug, fr.text = true, text
-	if s.Flags&elf.SHF_COMPRESSED == 0 && s.Name == ".debug_frame" {
-		src, err := newSource(s.ReaderAt, s.Size)
+	if !s.Packed() && s.Name == ".debug_frame" {
+		src, err := newSource(f.SectionReader(s), s.Size)
 		if err != nil {
 			return nil
 		}
 		fr.bytes = src
 		return fr
 	}
-	b, err := s.Data()
+	b, err := f.Data(s, maxDebug)
 	if err != nil {
 		return nil
 	}

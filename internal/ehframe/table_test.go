@@ -3,9 +3,11 @@ package ehframe
 import (
 	"bytes"
 	"debug/elf"
+	"os"
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // words is memory that holds only these words.
@@ -48,12 +50,23 @@ func TestEval(t *testing.T) {
 	}
 }
 
-func TestFarReaderEqualsWhole(t *testing.T) {
-	f, err := elf.Open("/lib/x86_64-linux-gnu/libc.so.6")
+// openFile opens a library; the test is skipped if it is not there.
+func openFile(t testing.TB, path string) *objfile.File {
+	t.Helper()
+	r, err := os.Open(path)
 	if err != nil {
 		t.Skip("no x86-64 glibc here")
 	}
-	defer f.Close()
+	t.Cleanup(func() { r.Close() })
+	f, err := objfile.Open(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFarReaderEqualsWhole(t *testing.T) {
+	f := openFile(t, "/lib/x86_64-linux-gnu/libc.so.6")
 	whole, err := Open(f)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +76,7 @@ func TestFarReaderEqualsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := f.Section(".eh_frame")
-	far.eh.bytes = source{r: s.ReaderAt, size: s.Size}
+	far.eh.bytes = source{r: f.SectionReader(s), size: s.Size}
 	index := far.eh.index.table.whole
 	if len(index) < 3*8*headPairs {
 		t.Fatalf("an index of %d bytes, in %d pairs", len(index), far.eh.index.n)
@@ -125,11 +138,7 @@ func FuzzTable(f *testing.F) {
 }
 
 func BenchmarkLookup(b *testing.B) {
-	f, err := elf.Open("/lib/x86_64-linux-gnu/libc.so.6")
-	if err != nil {
-		b.Skip("no x86-64 glibc here")
-	}
-	defer f.Close()
+	f := openFile(b, "/lib/x86_64-linux-gnu/libc.so.6")
 	t, err := Open(f)
 	if err != nil {
 		b.Fatal(err)

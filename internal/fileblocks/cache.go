@@ -114,16 +114,20 @@ func (c *cache) place() int32 {
 // Reader reads a file. It may be used by several goroutines.
 type Reader struct {
 	r     io.ReaderAt
+	size  int64
 	id    fileID
 	cache *cache
 }
+
+// Size returns the size that the file had when it was opened, in bytes.
+func (r *Reader) Size() int64 { return r.size }
 
 // Open returns a Reader of f, which must stay open as long as the Reader is used. Blocks are cached
 // under the identity that f has now: later writes to the file may not be seen.
 func Open(f *os.File) *Reader {
 	r := &Reader{r: f, cache: all}
 	if st, err := f.Stat(); err == nil {
-		r.id = identity(st)
+		r.id, r.size = identity(st), st.Size()
 	}
 	if r.id.inode == 0 {
 		r.id = all.anonymous()

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // ErrNoTable means that the file is not a Go program, or one whose table is not understood.
@@ -35,27 +36,20 @@ const (
 
 // Open finds and opens the table of a file. r must stay readable as long as the
 // Table is used. The error wraps ErrNoTable for files that have none.
-func Open(e *elf.File, r io.ReaderAt) (*Table, error) {
-	var arch cpu.Arch
-	switch {
-	case e.Class != elf.ELFCLASS64 || e.Data != elf.ELFDATA2LSB:
-		return nil, fmt.Errorf("%w: a %v %v file", ErrNoTable, e.Class, e.Data)
-	case e.Machine == elf.EM_X86_64:
-		arch = cpu.AMD64
-	case e.Machine == elf.EM_AARCH64:
-		arch = cpu.ARM64
-	default:
-		return nil, fmt.Errorf("%w: a file for %v", ErrNoTable, e.Machine)
+func Open(f *objfile.File) (*Table, error) {
+	arch, err := f.Arch()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrNoTable, err)
 	}
-	off, size, ok := place(e, r)
+	off, size, ok := place(f)
 	if !ok {
 		return nil, ErrNoTable
 	}
-	t, err := read(io.NewSectionReader(r, off, size), size, arch)
+	t, err := read(io.NewSectionReader(f, off, size), size, arch)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.locate(e, r); err != nil {
+	if err := t.locate(f); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -64,12 +58,13 @@ func Open(e *elf.File, r io.ReaderAt) (*Table, error) {
 // place finds the table in a file: by its section, or else by its first bytes, for files whose
 // section headers were removed and for Go programs whose linker has put it into another section
 // (lld does).
-func place(e *elf.File, r io.ReaderAt) (off, size int64, ok bool) {
-	marked := len(e.Sections) == 0
-	for _, s := range e.Sections {
+func place(f *objfile.File) (off, size int64, ok bool) {
+	marked := len(f.Sections) == 0
+	for i := range f.Sections {
+		s := &f.Sections[i]
 		marked = marked || strings.HasPrefix(s.Name, ".go.") || strings.HasPrefix(s.Name, ".note.go.")
 		if (s.Name == ".gopclntab" || s.Name == ".data.rel.ro.gopclntab") && s.Type != elf.SHT_NOBITS {
-			return int64(s.Offset), int64(s.FileSize), s.Flags&elf.SHF_COMPRESSED == 0
+			return int64(s.Offset), int64(s.Size), !s.Packed()
 		}
 	}
 	if !marked {
@@ -77,18 +72,19 @@ func place(e *elf.File, r io.ReaderAt) (off, size int64, ok bool) {
 	}
 	var buf [1 << 16]byte
 	searched := uint64(0)
-	for _, p := range e.Progs {
+	for i := range f.Segments {
+		p := &f.Segments[i]
 		if p.Type != elf.PT_LOAD {
 			continue
 		}
 		// The linker aligns the table to 32 bytes, at least.
 		for at := uint64(0); at < p.Filesz && searched < maxSearch; at += uint64(len(buf)) {
-			n, _ := r.ReadAt(buf[:min(uint64(len(buf)), p.Filesz-at)], int64(p.Off+at))
+			n, _ := f.ReadAt(buf[:min(uint64(len(buf)), p.Filesz-at)], int64(p.Off+at))
 			searched += uint64(len(buf))
 			for i := 0; i+8 <= n; i += 8 {
 				if buf[i+7] == 8 && headerOf(buf[i:], binary.LittleEndian) != nil {
 					off, size = int64(p.Off+at)+int64(i), int64(p.Filesz-at)-int64(i)
-					if _, err := read(io.NewSectionReader(r, off, size), size, cpu.AMD64); err == nil {
+					if _, err := read(io.NewSectionReader(f, off, size), size, cpu.AMD64); err == nil {
 						return off, size, true
 					}
 				}

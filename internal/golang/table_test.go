@@ -17,6 +17,7 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 const program = `package main
@@ -54,7 +55,11 @@ func open(t testing.TB, image []byte) (*elf.File, *Table) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := Open(e, bytes.NewReader(image))
+	f, err := objfile.Open(bytes.NewReader(image))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := Open(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +78,18 @@ func TestSizes(t *testing.T) {
 				continue // each processor with one set of flags, each set on one processor
 			}
 			t.Run(arch+" "+mode, func(t *testing.T) {
-				e, table := open(t, build(t, arch, "-buildmode="+mode))
+				whole := build(t, arch, "-buildmode="+mode)
+				e, table := open(t, whole)
 				stripped := build(t, arch, "-buildmode="+mode, "-ldflags=-s -w")
 				_, bare := open(t, stripped)
 				clear(stripped[0x28:0x30]) // e_shoff
 				clear(stripped[0x3a:0x40]) // e_shentsize, e_shnum, e_shstrndx
 				_, headless := open(t, stripped)
-				dwarf, err := ehframe.Open(e)
+				f, err := objfile.Open(bytes.NewReader(whole))
+				if err != nil {
+					t.Fatal(err)
+				}
+				dwarf, err := ehframe.Open(f)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -234,11 +244,11 @@ func TestNoTable(t *testing.T) {
 	if err != nil {
 		t.Skip("no /bin/sh")
 	}
-	e, err := elf.NewFile(bytes.NewReader(b))
+	f, err := objfile.Open(bytes.NewReader(b))
 	if err != nil {
 		t.Skip("/bin/sh is no ELF file")
 	}
-	if _, err := Open(e, bytes.NewReader(b)); !errors.Is(err, ErrNoTable) {
+	if _, err := Open(f); !errors.Is(err, ErrNoTable) {
 		t.Errorf("got %v", err)
 	}
 }

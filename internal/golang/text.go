@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // locate finds the base of function offsets. Up to Go 1.25 it is in the table's header, unless the
@@ -14,27 +15,28 @@ import (
 // in a structure whose address is not published. It is therefore checked, and searched for if
 // necessary, in the code itself: runtime.goexit only calls runtime.goexit1, and the table says how
 // far apart the two are.
-func (t *Table) locate(e *elf.File, r io.ReaderAt) error {
+func (t *Table) locate(f *objfile.File) error {
 	if !t.layout.offsets {
-		if !inText(e, t.first) {
+		if !inText(f, t.first) {
 			return fmt.Errorf("%w: its functions are not where the code is (a position-independent program of Go 1.17 or before)", ErrNoTable)
 		}
 		return nil
 	}
-	if t.text != 0 && !inText(e, t.text+t.first) {
+	if t.text != 0 && !inText(f, t.text+t.first) {
 		t.text = 0
 	}
 	exits, targets := t.exits()
 	given := t.text
 	for _, at := range exits {
-		if given != 0 && t.callsAt(e, given, at, targets) {
+		if given != 0 && t.callsAt(f, given, at, targets) {
 			return nil
 		}
-		for _, p := range e.Progs {
+		for i := range f.Segments {
+			p := &f.Segments[i]
 			if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
 				continue
 			}
-			if text, ok := t.search(r, p, at, targets); ok {
+			if text, ok := t.search(f, p, at, targets); ok {
 				t.text = text
 				return nil
 			}
@@ -46,8 +48,8 @@ func (t *Table) locate(e *elf.File, r io.ReaderAt) error {
 	return fmt.Errorf("%w: its code was not found", ErrNoTable)
 }
 
-func inText(e *elf.File, addr uint64) bool {
-	for _, p := range e.Progs {
+func inText(f *objfile.File, addr uint64) bool {
+	for _, p := range f.Segments {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && addr >= p.Vaddr && addr-p.Vaddr < p.Filesz {
 			return true
 		}
@@ -107,11 +109,11 @@ func (t *Table) calls(b []byte, at uint64, targets []uint64) bool {
 }
 
 // callsAt reports whether, with this text address, runtime.goexit is where the table says.
-func (t *Table) callsAt(e *elf.File, text, at uint64, targets []uint64) bool {
-	for _, p := range e.Progs {
+func (t *Table) callsAt(f *objfile.File, text, at uint64, targets []uint64) bool {
+	for _, p := range f.Segments {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && text+at >= p.Vaddr && text+at-p.Vaddr+exitSize <= p.Filesz {
 			var b [exitSize]byte
-			_, err := p.ReadAt(b[:], int64(text+at-p.Vaddr))
+			_, err := f.ReadAt(b[:], int64(p.Off+text+at-p.Vaddr))
 			return err == nil && t.calls(b[:], at, targets)
 		}
 	}
@@ -119,7 +121,7 @@ func (t *Table) callsAt(e *elf.File, text, at uint64, targets []uint64) bool {
 }
 
 // search looks for runtime.goexit in a segment and returns the text address.
-func (t *Table) search(r io.ReaderAt, p *elf.Prog, at uint64, targets []uint64) (uint64, bool) {
+func (t *Table) search(r io.ReaderAt, p *objfile.Segment, at uint64, targets []uint64) (uint64, bool) {
 	// Functions are aligned, to 16 bytes at least.
 	const align = 16
 	buf := make([]byte, 1<<18)

@@ -4,7 +4,6 @@ package native
 
 import (
 	"container/list"
-	"debug/elf"
 	"io"
 	"os"
 	"sync"
@@ -12,18 +11,19 @@ import (
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/fileblocks"
 	"github.com/candid-profiler/candid/internal/golang"
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // File is what is known of one file with code, shared by all processes that map it. It may be used
 // by several goroutines.
 type File struct {
 	ID    FileID
-	Progs []elf.ProgHeader // nil if it is not a readable ELF file
-	Entry uint64           // address where the program starts, 0 if there is none
-	table *ehframe.Table   // nil: none
-	image *peImage         // nil if it is not an image of Windows
-	goes  *golang.Table    // nil: no Go code
-	file  *os.File         // nil if it is neither an ELF file nor a PE image
+	Progs []objfile.Segment // nil if it is not a readable ELF file
+	Entry uint64            // address where the program starts, 0 if there is none
+	table *ehframe.Table    // nil: none
+	image *peImage          // nil if it is not an image of Windows
+	goes  *golang.Table     // nil: no Go code
+	file  *os.File          // nil if it is neither an ELF file nor a PE image
 }
 
 // FileID identifies a file's content: processes share a file if its FileID is the same; a replaced
@@ -85,19 +85,16 @@ func (fs *Files) of(f *os.File) (*File, error) {
 // is damaged, the result is a File without tables.
 func openTables(r io.ReaderAt) *File {
 	file := &File{}
-	e, err := elf.NewFile(r)
+	e, err := objfile.Open(r)
 	if err != nil {
 		file.image = openPE(r)
 		return file
 	}
-	file.Entry = e.Entry
-	for _, p := range e.Progs {
-		file.Progs = append(file.Progs, p.ProgHeader)
-	}
+	file.Entry, file.Progs = e.Entry, e.Segments
 	if t, err := ehframe.Open(e); err == nil {
 		file.table = t
 	}
-	if t, err := golang.Open(e, r); err == nil {
+	if t, err := golang.Open(e); err == nil {
 		file.goes = t
 	}
 	return file

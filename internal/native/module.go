@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/pe"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -66,7 +67,7 @@ func (m *Module) asInFile(mem walk.Memory, at uint64) bool {
 	if m.File.image != nil {
 		return m.File.image.holds(mem, m.Bias, at, before, behind)
 	}
-	i := slices.IndexFunc(m.File.Progs, func(p elf.ProgHeader) bool {
+	i := slices.IndexFunc(m.File.Progs, func(p objfile.Segment) bool {
 		return p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && at-m.Bias-p.Vaddr < p.Filesz
 	})
 	if i < 0 || m.File.file == nil {

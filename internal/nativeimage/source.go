@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"io"
+
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // source reads the initial content of a program's memory, by the addresses of its file.
@@ -20,7 +22,7 @@ func (s span) has(addr uint64) bool { return addr-s.start < s.end-s.start && s.e
 // program is what is read of a file before its tables: where its code and its heap are.
 type program struct {
 	r     io.ReaderAt
-	progs []elf.ProgHeader
+	progs []objfile.Segment
 	text  span // of the section of code
 	heap  span // of the image heap
 }
@@ -35,21 +37,21 @@ const maxHeap = 4 << 30
 // openProgram reads the headers of a file; false if it is not a native image whose sections are
 // known.
 func openProgram(r io.ReaderAt) (*program, bool) {
-	f, err := elf.NewFile(r)
-	if err != nil || f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 || f.ByteOrder != binary.LittleEndian {
+	f, err := objfile.Open(r)
+	if err != nil || !f.Wide() || f.Machine != elf.EM_X86_64 || f.Order != binary.LittleEndian {
 		return nil, false
 	}
 	heap, text := f.Section(heapSection), f.Section(".text")
-	if heap == nil || text == nil || heap.Type == elf.SHT_NOBITS || heap.Size < 64 || heap.Size > maxHeap || text.Size < 16 {
+	if heap == nil || text == nil || heap.Size < 64 || heap.Size > maxHeap || text.Size < 16 {
 		return nil, false
 	}
 	p := &program{r: r, text: span{text.Addr, text.Addr + text.Size}, heap: span{heap.Addr, heap.Addr + heap.Size}}
 	if p.text.end < p.text.start || p.heap.end < p.heap.start {
 		return nil, false
 	}
-	for _, h := range f.Progs {
+	for _, h := range f.Segments {
 		if h.Type == elf.PT_LOAD {
-			p.progs = append(p.progs, h.ProgHeader)
+			p.progs = append(p.progs, h)
 		}
 	}
 	return p, true

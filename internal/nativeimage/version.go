@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"debug/elf"
 	"io"
+
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // markVersion precedes what made a program, in constants that it carries for support tools to find
@@ -18,18 +20,21 @@ const (
 // Version returns what a file says of the release that it was made with; "" if it says nothing, as
 // programs made before GraalVM 22 do.
 func Version(r io.ReaderAt) string {
-	f, err := elf.NewFile(r)
+	f, err := objfile.Open(r)
 	if err != nil {
 		return ""
 	}
-	for _, s := range f.Sections {
+	for i := range f.Sections {
+		s := &f.Sections[i]
 		switch {
 		case s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_EXECINSTR != 0:
-		case s.Name == heapSection || s.Size > maxConstants || s.ReaderAt == nil:
+		case s.Name == heapSection || s.Size > maxConstants || s.Packed():
 		default:
-			b := make([]byte, s.Size)
-			n, _ := s.ReaderAt.ReadAt(b, 0)
-			if v := versionIn(b[:n]); v != "" {
+			b, err := f.Raw(s, maxConstants)
+			if err != nil {
+				continue
+			}
+			if v := versionIn(b); v != "" {
 				return v
 			}
 		}

@@ -69,11 +69,6 @@ func WriteBrStack(w io.Writer, m *Module, b *Binary) (branches float64, err erro
 	if m.Taken == 0 {
 		return 0, ErrNoBranches
 	}
-	f, err := elf.Open(b.Path)
-	if err != nil {
-		return 0, fmt.Errorf("read the program's segments: %w", err)
-	}
-	defer f.Close()
 	var list []Edge
 	left := map[Edge]uint64{}
 	after := map[uint64][]Edge{} // by the address of the branch
@@ -86,7 +81,7 @@ func WriteBrStack(w io.Writer, m *Module, b *Binary) (branches float64, err erro
 	}
 	out := bufio.NewWriter(w)
 	const page = 4096
-	for _, p := range f.Progs {
+	for _, p := range b.file.Segments() {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 { // as if it were loaded where its file says
 			lead := p.Vaddr % page
 			fmt.Fprintf(out, "PERF_RECORD_MMAP2 1/1: [%#x(%#x) @ %#x 00:00 0 0]: r-xp %s\n", p.Vaddr-lead, (p.Memsz+lead+page-1)&^(page-1), p.Off-min(p.Off, lead), b.Path)

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/candid-profiler/candid/internal/objfile"
+	"github.com/candid-profiler/candid/internal/safeopen"
 )
 
 // WriteOrder writes the functions in the order in which a linker should put them, a name on each
@@ -152,26 +155,26 @@ func WriteBOLT(w io.Writer, b *Binary, m *Module) (samples float64, err error) {
 // boltNames returns BOLT's names of the functions that only local symbols name, by address: with the
 // source file that the symbol table has before them, and a number if there are several.
 func boltNames(path string) (map[uint64]string, error) {
-	f, err := elf.Open(path)
+	r, err := safeopen.File(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the program's symbols: %w", err)
 	}
-	defer f.Close()
-	symbols, err := f.Symbols()
+	defer r.Close()
+	f, err := objfile.Open(r)
 	if err != nil {
 		return nil, fmt.Errorf("read the program's symbols: %w", err)
 	}
-	names, numbers := map[uint64]string{}, map[string]int{}
+	names, numbers, global := map[uint64]string{}, map[string]int{}, map[uint64]bool{}
 	file := ""
-	for _, s := range symbols {
-		switch elf.ST_TYPE(s.Info) {
-		case elf.STT_FILE:
-			file = s.Name
-		case elf.STT_FUNC:
-			if elf.ST_BIND(s.Info) != elf.STB_LOCAL {
-				continue
-			}
-			name := s.Name
+	err = f.Symbols(elf.SHT_SYMTAB, func(s objfile.Symbol, text []byte) bool {
+		switch {
+		case s.Type() == elf.STT_FILE:
+			file = string(text)
+		case s.Type() != elf.STT_FUNC:
+		case s.Bind() != elf.STB_LOCAL:
+			global[s.Value] = true
+		default:
+			name := string(text)
 			if file != "" {
 				name += "/" + file
 			}
@@ -180,11 +183,13 @@ func boltNames(path string) (map[uint64]string, error) {
 				names[s.Value] = fmt.Sprintf("%s/%d", name, numbers[name])
 			}
 		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the program's symbols: %w", err)
 	}
-	for _, s := range symbols {
-		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && elf.ST_BIND(s.Info) != elf.STB_LOCAL {
-			delete(names, s.Value)
-		}
+	for addr := range global {
+		delete(names, addr)
 	}
 	return names, nil
 }

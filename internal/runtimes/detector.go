@@ -1,13 +1,13 @@
 package runtimes
 
 import (
-	"debug/elf"
 	"errors"
 	"io"
 	"regexp"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/nativeimage"
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/pe"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -37,7 +37,7 @@ type fileFacts struct {
 	version string // as in the file
 	live    *liveVersion
 	addr    uint64 // address of live's symbol in the file
-	progs   []elf.ProgHeader
+	progs   []objfile.Segment
 }
 
 // look opens a process for a moment to recognise its runtime.
@@ -131,12 +131,12 @@ func (d *Detector) facts(p *target.Process, m target.Module) *fileFacts {
 
 // learn examines the file with this name.
 func (f *fileFacts) learn(r io.ReaderAt, name string) {
-	file, err := elf.NewFile(r)
+	file, err := objfile.Open(r)
 	if err != nil {
 		f.learnPE(r, name)
 		return
 	}
-	table := newSymbolTable(file)
+	table := file.Exports()
 	for i := range signs {
 		s := &signs[i]
 		if f.kind != Unknown && s.kind > f.kind {
@@ -146,7 +146,7 @@ func (f *fileFacts) learn(r io.ReaderAt, name string) {
 		if s.section != "" {
 			ok = file.Section(s.section) != nil
 		} else {
-			addr, ok = table.lookup(s.symbol)
+			addr, ok = table.Lookup(s.symbol)
 		}
 		if !ok {
 			continue
@@ -156,9 +156,7 @@ func (f *fileFacts) learn(r io.ReaderAt, name string) {
 		}
 		if s.live != nil && f.live == nil {
 			f.live, f.addr = s.live, addr
-			for _, p := range file.Progs {
-				f.progs = append(f.progs, p.ProgHeader)
-			}
+			f.progs = file.Segments
 		}
 	}
 	if f.kind == Unknown {

@@ -2,7 +2,6 @@ package runtimes
 
 import (
 	"bytes"
-	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,62 +171,6 @@ func TestListHasSelf(t *testing.T) {
 	t.Error("this process is not listed")
 }
 
-// The hash tables find what a scan of all symbols finds, and nothing else.
-func TestSymbolTable(t *testing.T) {
-	names := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", fixture.JDK(t, 17) + "/lib/server/libjvm.so", "/usr/bin/node"}
-	src, lib := filepath.Join(t.TempDir(), "a.c"), filepath.Join(t.TempDir(), "old.so")
-	if err := os.WriteFile(src, []byte("int one = 1; int two; int f(void) { return one; } int g(void) { return two; } int printf(const char*, ...); int h(void) { return printf(\"\"); }"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := fixture.Compile(fixture.Tool(t, "gcc"), "-shared", "-fPIC", "-Wl,--hash-style=sysv", "-o", lib, src); err != nil {
-		t.Fatal(err)
-	}
-	names = append(names, lib)
-	for _, name := range names {
-		f, err := elf.Open(name)
-		if err != nil {
-			continue
-		}
-		defer f.Close()
-		syms, err := f.DynamicSymbols()
-		if err != nil {
-			t.Fatal(err)
-		}
-		table := newSymbolTable(f)
-		if filepath.Base(name) == "old.so" && !table.old {
-			t.Error("no old hash table in the file made for it")
-		}
-		defined := map[string]map[uint64]bool{}
-		for _, s := range syms {
-			if s.Section != elf.SHN_UNDEF {
-				if defined[s.Name] == nil {
-					defined[s.Name] = map[uint64]bool{}
-				}
-				defined[s.Name][s.Value] = true
-			}
-		}
-		n := 0
-		for s, values := range defined {
-			if n++; n > 3000 {
-				break
-			}
-			if v, ok := table.lookup(s); !ok || !values[v] {
-				t.Errorf("%s: %s is %#x, %v, want one of %v", name, s, v, ok, values)
-			}
-			if _, ok := table.lookup(s + "?"); ok {
-				t.Errorf("%s: %s? was found", name, s)
-			}
-		}
-		for _, s := range syms {
-			if s.Section == elf.SHN_UNDEF && defined[s.Name] == nil {
-				if _, ok := table.lookup(s.Name); ok {
-					t.Errorf("%s: %s is not defined, but was found", name, s.Name)
-				}
-			}
-		}
-	}
-}
-
 func TestVersionTexts(t *testing.T) {
 	for in, want := range map[string]string{
 		"IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"17.0.15\"\nJAVA_VERSION_DATE=\"2025\"\n": "17.0.15",
@@ -266,9 +209,6 @@ func FuzzLearn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var facts fileFacts
 		facts.learn(bytes.NewReader(b), "/x")
-		if file, err := elf.NewFile(bytes.NewReader(b)); err == nil {
-			newSymbolTable(file).lookup("__vdso_getcpu")
-		}
 		compiledVersion(bytes.NewReader(b))
 		if len(facts.version) > maxVersion {
 			t.Fatalf("version of %d bytes", len(facts.version))

@@ -3,7 +3,6 @@ package runtimes
 import (
 	"bytes"
 	"debug/buildinfo"
-	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -158,19 +158,20 @@ var jreMark = []byte(" JRE (")
 
 // compiledVersion searches the constants of a libjvm for its version.
 func compiledVersion(r io.ReaderAt) string {
-	file, err := elf.NewFile(r)
+	file, err := objfile.Open(r)
 	if err != nil {
 		return ""
 	}
 	s := file.Section(".rodata")
-	if s == nil || s.Type == elf.SHT_NOBITS || s.ReaderAt == nil { // nil: compressed
+	if s == nil || s.Packed() {
 		return ""
 	}
+	content := file.SectionReader(s)
 	const maxConstants = 256 << 20
 	size := min(s.Size, maxConstants)
 	buf := make([]byte, min(1<<20, size+maxVersion+1))
 	for off := uint64(0); off < size; off += uint64(len(buf)) - maxVersion {
-		n, _ := s.ReaderAt.ReadAt(buf[:min(uint64(len(buf)), size-off)], int64(off))
+		n, _ := content.ReadAt(buf[:min(uint64(len(buf)), size-off)], int64(off))
 		text := buf[:n]
 		for {
 			i := bytes.Index(text, jreMark)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/pe"
 )
 
@@ -100,19 +101,20 @@ func publishedVersion(image *pe.Image, rva uint32) string {
 // constantBehind returns the text that follows mark in a file's data, at most maxVersion bytes; ""
 // if mark is not there.
 func constantBehind(r io.ReaderAt, mark []byte) string {
-	file, err := elf.NewFile(r)
+	file, err := objfile.Open(r)
 	if err != nil {
 		return ""
 	}
 	const maxConstants = 256 << 20
 	buf := make([]byte, 1<<20)
-	for _, s := range file.Sections {
-		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR != 0 || s.Flags&elf.SHF_ALLOC == 0 || s.ReaderAt == nil {
+	for i := range file.Sections {
+		s := &file.Sections[i]
+		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR != 0 || s.Flags&elf.SHF_ALLOC == 0 || s.Packed() {
 			continue
 		}
-		size := min(s.Size, maxConstants)
+		content, size := file.SectionReader(s), min(s.Size, maxConstants)
 		for off := uint64(0); off < size; off += uint64(len(buf)) - uint64(len(mark)) - maxVersion {
-			n, _ := s.ReaderAt.ReadAt(buf[:min(uint64(len(buf)), size-off)], int64(off))
+			n, _ := content.ReadAt(buf[:min(uint64(len(buf)), size-off)], int64(off))
 			if i := bytes.Index(buf[:n], mark); i >= 0 {
 				text := buf[i+len(mark) : n]
 				return string(text[:min(len(text), maxVersion)])

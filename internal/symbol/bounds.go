@@ -18,12 +18,12 @@ type bounds struct {
 }
 
 func openBounds(m *image) *bounds {
-	s := m.find(".eh_frame_hdr")
-	if s == nil || s.size < 12 {
+	s := m.Section(".eh_frame_hdr")
+	if s == nil || s.Size < 12 {
 		return nil
 	}
-	b, err := m.readAt(s.off, 12+min(s.size-12, 4), 16)
-	if err != nil || s.size > maxHeader || b[0] != 1 || b[2] != 0x03 || b[3] != 0x3b || m.order != binary.LittleEndian {
+	b, err := m.Range(s.Offset, 12+min(s.Size-12, 4), 16)
+	if err != nil || s.Size > maxHeader || b[0] != 1 || b[2] != 0x03 || b[3] != 0x3b || m.Order != binary.LittleEndian {
 		return nil
 	}
 	head := uint64(4)
@@ -38,13 +38,13 @@ func openBounds(m *image) *bounds {
 	if uint64(len(b)) < head+4 {
 		return nil
 	}
-	n := min(uint64(m.order.Uint32(b[head:])), (s.size-head-4)/8)
-	return &bounds{m: m, base: s.addr, table: int64(s.off + head + 4), n: int(n)}
+	n := min(uint64(m.Order.Uint32(b[head:])), (s.Size-head-4)/8)
+	return &bounds{m: m, base: s.Addr, table: int64(s.Offset + head + 4), n: int(n)}
 }
 
 // at returns the addresses of the i-th function and of its FDE; 0 if they cannot be read.
 func (f *bounds) at(i int, b []byte) (start, fde uint64) {
-	if n, _ := f.m.r.ReadAt(b[:8], f.table+int64(i)*8); n < 8 {
+	if n, _ := f.m.ReadAt(b[:8], f.table+int64(i)*8); n < 8 {
 		return 0, 0
 	}
 	word := func(b []byte) uint64 { return f.base + uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }
@@ -74,7 +74,7 @@ func (f *bounds) find(addr uint64) (span, bool) {
 
 // length reads the pc_range of the FDE at the address.
 func (f *bounds) length(fde uint64) (uint64, bool) {
-	b, err := f.m.bytesAtAddr(fde, 24)
+	b, err := f.m.BytesAt(fde, 24)
 	if err != nil {
 		return 0, false
 	}
@@ -82,7 +82,7 @@ func (f *bounds) length(fde uint64) (uint64, bool) {
 	if binary.LittleEndian.Uint32(b) == 0xffffffff || cieOff == 0 {
 		return 0, false
 	}
-	cie, err := f.m.bytesAtAddr(fde+4-cieOff, 24)
+	cie, err := f.m.BytesAt(fde+4-cieOff, 24)
 	if err != nil {
 		return 0, false
 	}

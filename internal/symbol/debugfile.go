@@ -1,13 +1,11 @@
 package symbol
 
 import (
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/candid-profiler/candid/internal/fileblocks"
 )
@@ -23,22 +21,17 @@ func (f *File) openDebugFile() *image {
 	if f.opt.OpenDebug == nil {
 		return nil
 	}
-	id := f.m.buildID()
+	id := f.m.BuildID()
 	if len(id) > 2 {
 		if m := f.tryDebug(buildIDDir+id[:2]+"/"+id[2:]+".debug", id, nil); m != nil {
 			return m
 		}
 	}
-	s := f.m.find(".gnu_debuglink")
-	if s == nil {
+	name, crc, ok := f.m.DebugLink()
+	if !ok {
 		return nil
 	}
-	b, err := f.m.raw(s, 4096)
-	if err != nil {
-		return nil
-	}
-	tries, crc := debugLink(b, f.m.order, f.opt.Path)
-	for _, p := range tries {
+	for _, p := range debugPaths(name, f.opt.Path) {
 		if m := f.tryDebug(p, id, &crc); m != nil {
 			return m
 		}
@@ -46,20 +39,15 @@ func (f *File) openDebugFile() *image {
 	return nil
 }
 
-// debugLink reads the section .gnu_debuglink of the file at a path, and returns where the file of
-// debug information may be and its checksum.
-func debugLink(b []byte, order binary.ByteOrder, file string) (tries []string, crc uint32) {
-	name := cString(b, 0, 255)
-	at := (len(name) + 4) &^ 3 // after the name and its zero, aligned
-	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") || at+4 > len(b) {
-		return nil, 0
-	}
+// debugPaths returns where the file of debug information may be that the debug link of the file at a path
+// names.
+func debugPaths(name, file string) (tries []string) {
 	if file != "" {
 		dir := path.Dir(file)
 		tries = append(tries, path.Join(dir, name), path.Join(dir, ".debug", name), path.Join(debugDir, dir, name))
 	}
 	tries = append(tries, path.Join(debugDir, name))
-	return slices.DeleteFunc(tries, func(p string) bool { return p == file }), order.Uint32(b[at:])
+	return slices.DeleteFunc(tries, func(p string) bool { return p == file })
 }
 
 // tryDebug opens one candidate and checks that it belongs to the file: by build-id if both have
@@ -75,11 +63,11 @@ func (f *File) tryDebug(p, id string, crc *uint32) *image {
 		return nil
 	}
 	m, err := openImage(fileblocks.Open(file), st.Size())
-	if err == nil && m.machine != f.m.machine {
-		err = fmt.Errorf("made for %v", m.machine)
+	if err == nil && m.Machine != f.m.Machine {
+		err = fmt.Errorf("made for %v", m.Machine)
 	}
 	if err == nil {
-		switch got := m.buildID(); {
+		switch got := m.BuildID(); {
 		case id != "" && got != "":
 			if got != id {
 				err = fmt.Errorf("its build-id is %s, not %s", got, id)

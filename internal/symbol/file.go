@@ -11,6 +11,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
 	"github.com/candid-profiler/candid/internal/fileblocks"
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 const maxDWARF = 128 << 20 // bytes in one file; a larger one is named by its symbols only
@@ -189,24 +190,21 @@ func (f *File) BuildID() string {
 	if f.pe != nil {
 		return f.pe.id()
 	}
-	return f.m.buildID()
+	return f.m.BuildID()
 }
 
 // BuildID reads only the build-id of an ELF file of size bytes, in hex; "" if it has none.
 func BuildID(r io.ReaderAt, size int64) (string, error) {
-	m, err := openImage(r, size)
+	m, err := objfile.OpenSize(r, size)
 	if err != nil {
 		return "", err
 	}
-	return m.buildID(), nil
+	return m.BuildID(), nil
 }
 
 // NoteBuildID returns the build-id in a list of notes, as the kernel shows its own in
 // /sys/kernel/notes; "" if there is none.
-func NoteBuildID(notes []byte) string {
-	m := image{order: binary.LittleEndian}
-	return m.noteBuildID(notes)
-}
+func NoteBuildID(notes []byte) string { return objfile.NoteBuildID(notes, binary.LittleEndian) }
 
 // Symbol names the function that holds addr, an address of the file. It returns false if there is
 // no code there.
@@ -313,7 +311,7 @@ func (f *File) hasLines() bool {
 
 // describes reports whether the image has debugging information.
 func (m *image) describes() bool {
-	return m != nil && (m.find(".debug_info") != nil || m.find(".zdebug_info") != nil)
+	return m != nil && (m.Section(".debug_info") != nil || m.Section(".zdebug_info") != nil)
 }
 
 func (f *File) openLines() *dwarfline.Data {
@@ -324,8 +322,8 @@ func (f *File) openLines() *dwarfline.Data {
 			continue
 		}
 		left := uint64(maxDWARF)
-		d, err := dwarfline.Open(m.order, func(name string) ([]byte, error) {
-			b, err := m.debugSection(name, left)
+		d, err := dwarfline.Open(m.Order, func(name string) ([]byte, error) {
+			b, err := m.DebugSection(name, left)
 			left -= min(left, uint64(len(b)))
 			return b, err
 		}, turn.stop())
@@ -348,13 +346,11 @@ func (f *File) linesMemory() (n uint64) {
 		if !m.describes() {
 			continue
 		}
-		for i := range m.sections {
-			switch s := &m.sections[i]; {
-			case s.typ == elf.SHT_NOBITS:
-			case strings.HasPrefix(s.name, ".zdebug_"), strings.HasPrefix(s.name, ".debug_") && s.flags&elf.SHF_COMPRESSED != 0:
-				n += min(m.unpackedSize(s), maxDWARF)
-			case strings.HasPrefix(s.name, ".debug_"):
-				n += min(s.size, maxDWARF)
+		for i := range m.Sections {
+			switch s := &m.Sections[i]; {
+			case s.Type == elf.SHT_NOBITS:
+			case strings.HasPrefix(s.Name, ".zdebug_"), strings.HasPrefix(s.Name, ".debug_"):
+				n += min(m.UnpackedSize(s), maxDWARF)
 			}
 		}
 		break // the first image that has any is used

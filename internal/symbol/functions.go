@@ -1,6 +1,10 @@
 package symbol
 
-import "debug/elf"
+import (
+	"debug/elf"
+
+	"github.com/candid-profiler/candid/internal/objfile"
+)
 
 // Function is a function as a symbol table has it.
 type Function struct {
@@ -45,7 +49,10 @@ func (f *File) Functions() []Function {
 }
 
 // Machine returns the processor that the file is for.
-func (f *File) Machine() elf.Machine { return f.m.machine }
+func (f *File) Machine() elf.Machine { return f.m.Machine }
+
+// Segments returns the program headers of an ELF file; they may not be changed.
+func (f *File) Segments() []objfile.Segment { return f.m.Segments }
 
 // ReadCode reads the bytes at an address of the file; false if the file does not have all of them.
 func (f *File) ReadCode(addr uint64, b []byte) bool {

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
@@ -96,8 +97,7 @@ func FuzzFile(f *testing.F) {
 func FuzzMiniDebug(f *testing.F) {
 	f.Add([]byte("\xfd7zXZ\x00\x00\x04"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := &image{r: bytes.NewReader(b), size: int64(len(b)), order: binary.LittleEndian}
-		_, _ = unpackMiniDebug(m, &section{name: "x", size: uint64(len(b))})
+		_, _ = unpackMiniDebug(b)
 	})
 }
 
@@ -135,12 +135,39 @@ func FuzzDemangle(f *testing.F) {
 func FuzzGoTable(f *testing.F) {
 	f.Add([]byte("\xf1\xff\xff\xff\x00\x00\x01\x08"), uint64(0x401000))
 	f.Fuzz(func(t *testing.T, b []byte, addr uint64) {
-		m := &image{r: bytes.NewReader(b), size: int64(len(b)), order: binary.LittleEndian,
-			sections: []section{{name: ".gopclntab", typ: 1, size: uint64(len(b))}}}
+		file := withSection(".gopclntab", b)
+		m, err := openImage(bytes.NewReader(file), int64(len(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		g := openGoTable(m, func() *table { return nil })
 		g.function(addr)
 		g.line(addr)
 	})
+}
+
+// withSection returns an ELF file with one section.
+func withSection(name string, content []byte) []byte {
+	const header, entry, sections = 64, 64, 3
+	names := "\x00" + name + "\x00"
+	b := make([]byte, header+sections*entry, header+sections*entry+len(names)+len(content))
+	le := binary.LittleEndian
+	copy(b, "\x7fELF\x02\x01\x01")
+	le.PutUint16(b[18:], uint16(elf.EM_X86_64))
+	le.PutUint64(b[40:], header)
+	le.PutUint16(b[58:], entry)
+	le.PutUint16(b[60:], sections)
+	le.PutUint16(b[62:], 1)
+	put := func(i int, name uint32, typ elf.SectionType, off, size int) {
+		s := b[header+i*entry:]
+		le.PutUint32(s, name)
+		le.PutUint32(s[4:], uint32(typ))
+		le.PutUint64(s[24:], uint64(off))
+		le.PutUint64(s[32:], uint64(size))
+	}
+	put(1, 0, elf.SHT_STRTAB, len(b), len(names))
+	put(2, 1, elf.SHT_PROGBITS, len(b)+len(names), len(content))
+	return append(append(b, names...), content...)
 }
 
 // TestDamagedFiles changes words and bytes of real programs at random, mostly in
@@ -162,14 +189,14 @@ func TestDamagedFiles(t *testing.T) {
 		}
 		for range 1 + rng.IntN(6) {
 			lo, hi := 0, len(b)-8
-			switch s := m.sections[rng.IntN(len(m.sections))]; rng.IntN(4) {
+			switch s := m.Sections[rng.IntN(len(m.Sections))]; rng.IntN(4) {
 			case 0:
 				hi = 64
 			case 1:
-				lo = len(b) - 64*len(m.sections)
+				lo = len(b) - 64*len(m.Sections)
 			default:
-				if s.off+s.size < uint64(len(b)-8) && s.size > 0 && s.typ != 8 {
-					lo, hi = int(s.off), int(s.off+s.size)
+				if s.Offset+s.Size < uint64(len(b)-8) && s.Size > 0 && s.Type != 8 {
+					lo, hi = int(s.Offset), int(s.Offset+s.Size)
 				}
 			}
 			at := lo + rng.IntN(max(hi-lo, 1))

@@ -10,11 +10,11 @@ type byAddr struct{ m *image }
 
 // ReadAt implements io.ReaderAt.
 func (r byAddr) ReadAt(p []byte, addr int64) (int, error) {
-	for i := range r.m.segments {
-		s := &r.m.segments[i]
-		if s.typ == elf.PT_LOAD && uint64(addr)-s.addr < s.filesz {
-			n := min(uint64(len(p)), s.filesz-(uint64(addr)-s.addr))
-			if n, err := r.m.r.ReadAt(p[:n], int64(s.off+uint64(addr)-s.addr)); err != nil && err != io.EOF || n < len(p) {
+	for i := range r.m.Segments {
+		s := &r.m.Segments[i]
+		if s.Type == elf.PT_LOAD && uint64(addr)-s.Vaddr < s.Filesz {
+			n := min(uint64(len(p)), s.Filesz-(uint64(addr)-s.Vaddr))
+			if n, err := r.m.ReadAt(p[:n], int64(s.Off+uint64(addr)-s.Vaddr)); err != nil && err != io.EOF || n < len(p) {
 				return n, io.ErrUnexpectedEOF
 			}
 			return len(p), nil
@@ -33,14 +33,14 @@ const (
 // an address. The structure that points at them begins with a pointer to the table of functions. In
 // a position-independent program the pointers may be in relocations only.
 func (t *goTable) findInlining(m *image, table uint64) {
-	if table == 0 || !m.is64 {
+	if table == 0 || !m.Wide() {
 		return
 	}
 	mem := byAddr{m}
 	word := func(addr uint64) (uint64, bool) {
 		var b [8]byte
 		n, _ := mem.ReadAt(b[:], int64(addr))
-		return m.order.Uint64(b[:]), n == len(b)
+		return m.Order.Uint64(b[:]), n == len(b)
 	}
 	try := func(at uint64) bool {
 		t.inlining = t.tab.FindInlining(mem, at, word)
@@ -69,18 +69,18 @@ func (t *goTable) findInlining(m *image, table uint64) {
 // until it returns true.
 func (m *image) pointersTo(addr uint64, found func(at uint64) bool) {
 	left := uint64(maxModuleData)
-	for i := range m.sections {
-		s := &m.sections[i]
-		if s.typ != elf.SHT_PROGBITS || s.flags&(elf.SHF_ALLOC|elf.SHF_WRITE) != elf.SHF_ALLOC|elf.SHF_WRITE || s.size > left {
+	for i := range m.Sections {
+		s := &m.Sections[i]
+		if s.Type != elf.SHT_PROGBITS || s.Flags&(elf.SHF_ALLOC|elf.SHF_WRITE) != elf.SHF_ALLOC|elf.SHF_WRITE || s.Size > left {
 			continue
 		}
-		left -= s.size
-		b, err := m.raw(s, maxModuleData)
+		left -= s.Size
+		b, err := m.Raw(s, maxModuleData)
 		if err != nil {
 			continue
 		}
 		for at := 0; at+8 <= len(b); at += 8 {
-			if m.order.Uint64(b[at:]) == addr && found(s.addr+uint64(at)) {
+			if m.Order.Uint64(b[at:]) == addr && found(s.Addr+uint64(at)) {
 				return
 			}
 		}
@@ -90,20 +90,20 @@ func (m *image) pointersTo(addr uint64, found func(at uint64) bool) {
 // relative returns the words behind those that the loader sets to addr, by their addresses, and
 // which those are.
 func (m *image) relative(addr uint64) (words map[uint64]uint64, at []uint64) {
-	s := m.find(".rela.dyn")
-	if s == nil || !m.is64 {
+	s := m.Section(".rela.dyn")
+	if s == nil || !m.Wide() {
 		return nil, nil
 	}
-	b, err := m.raw(s, maxRelocations)
+	b, err := m.Raw(s, maxRelocations)
 	if err != nil {
 		return nil, nil
 	}
 	const size, most, behind = 24, 16, 1 << 10
 	each := func(do func(where, value uint64)) {
 		for b := b; len(b) >= size; b = b[size:] {
-			typ := uint32(m.order.Uint64(b[8:]))
-			if m.machine == elf.EM_X86_64 && typ == uint32(elf.R_X86_64_RELATIVE) || m.machine == elf.EM_AARCH64 && typ == uint32(elf.R_AARCH64_RELATIVE) {
-				do(m.order.Uint64(b), m.order.Uint64(b[16:]))
+			typ := uint32(m.Order.Uint64(b[8:]))
+			if m.Machine == elf.EM_X86_64 && typ == uint32(elf.R_X86_64_RELATIVE) || m.Machine == elf.EM_AARCH64 && typ == uint32(elf.R_AARCH64_RELATIVE) {
+				do(m.Order.Uint64(b), m.Order.Uint64(b[16:]))
 			}
 		}
 	}

@@ -227,7 +227,7 @@ func TestCompressedLines(t *testing.T) {
 			continue
 		}
 		f := openTest(t, packed, Options{})
-		if f.m.find(".debug_info") != nil && f.m.find(".debug_info").flags&elf.SHF_COMPRESSED == 0 {
+		if s := f.m.Section(".debug_info"); s != nil && !s.Packed() {
 			t.Errorf("%s: .debug_info is not packed", how)
 		}
 		for off := range uint64(16) {

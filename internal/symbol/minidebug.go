@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/ulikunitz/xz/lzma"
 )
 
@@ -18,11 +19,11 @@ const (
 // miniDebug opens .gnu_debugdata: an ELF file with the symbols that .dynsym lacks, compressed with
 // xz.
 func (f *File) miniDebug() *image {
-	s := f.m.find(".gnu_debugdata")
+	s := f.m.Section(".gnu_debugdata")
 	if s == nil {
 		return nil
 	}
-	m, err := unpackMiniDebug(f.m, s)
+	m, err := openMiniDebug(f.m, s)
 	if err != nil {
 		f.notes = append(f.notes, fmt.Errorf("section .gnu_debugdata: %w", err))
 		return nil
@@ -30,11 +31,15 @@ func (f *File) miniDebug() *image {
 	return m
 }
 
-func unpackMiniDebug(m *image, s *section) (*image, error) {
-	packed, err := m.raw(s, maxMiniDebug)
+func openMiniDebug(m *image, s *objfile.Section) (*image, error) {
+	packed, err := m.Raw(s, maxMiniDebug)
 	if err != nil {
 		return nil, err
 	}
+	return unpackMiniDebug(packed)
+}
+
+func unpackMiniDebug(packed []byte) (*image, error) {
 	window, data, err := xzBlock(packed)
 	if err != nil {
 		return nil, err

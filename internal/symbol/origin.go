@@ -28,7 +28,7 @@ func (f *File) Origin() Origin {
 		return OriginDebugFile
 	case f.goTable != nil:
 		return OriginGo
-	case f.m.find(".gnu_debugdata") != nil:
+	case f.m.Section(".gnu_debugdata") != nil:
 		return OriginMini
 	case f.m.has(elf.SHT_DYNSYM):
 		return OriginDynsym
@@ -42,7 +42,7 @@ func (f *File) HasLines() bool {
 		return f.hasLines()
 	}
 	for _, m := range []*image{f.m, f.debug} {
-		if m != nil && (m.find(".debug_line") != nil || m.find(".zdebug_line") != nil) {
+		if m != nil && (m.Section(".debug_line") != nil || m.Section(".zdebug_line") != nil) {
 			return true
 		}
 	}
@@ -54,8 +54,8 @@ func (m *image) has(typ elf.SectionType) bool {
 	if m == nil {
 		return false
 	}
-	for i := range m.sections {
-		if s := &m.sections[i]; s.typ == typ && s.size > 0 {
+	for i := range m.Sections {
+		if s := &m.Sections[i]; s.Type == typ && s.Size > 0 {
 			return true
 		}
 	}

@@ -1,7 +1,6 @@
 package symbol
 
 import (
-	"debug/elf"
 	"io"
 	"strings"
 
@@ -33,9 +32,9 @@ func openGoTable(m *image, symbols func() *table) *goTable {
 
 // findGoTable returns the table and its address, 0 if that is not known.
 func findGoTable(m *image, symbols func() *table) (*goTable, uint64) {
-	s := m.find(".gopclntab")
+	s := m.Section(".gopclntab")
 	if s == nil {
-		s = m.find(".data.rel.ro.gopclntab")
+		s = m.Section(".data.rel.ro.gopclntab")
 	}
 	if s == nil {
 		if known := m.openGolang(); known != nil {
@@ -43,35 +42,35 @@ func findGoTable(m *image, symbols func() *table) (*goTable, uint64) {
 		}
 		return nil, 0
 	}
-	if s.flags&elf.SHF_COMPRESSED != 0 || s.off > uint64(m.size) || s.size > uint64(m.size)-s.off {
+	if s.Packed() || s.Offset > uint64(m.Size()) || s.Size > uint64(m.Size())-s.Offset {
 		return nil, 0
 	}
-	tab, err := golang.ReadPclntab(io.NewSectionReader(m.r, int64(s.off), int64(s.size)), int64(s.size), m.order)
+	tab, err := golang.ReadPclntab(io.NewSectionReader(m, int64(s.Offset), int64(s.Size)), int64(s.Size), m.Order)
 	if err != nil {
 		return nil, 0
 	}
 	t := &goTable{tab: tab, text: tab.Base()}
 	if t.text != 0 {
-		return t, s.addr
+		return t, s.Addr
 	}
 	if first, _ := tab.Range(); !tab.Offsets() {
 		if _, ok := m.code(first); ok {
-			return t, s.addr
+			return t, s.Addr
 		}
 		return nil, 0 // an old program that may be loaded at any address
 	}
 	if t.findText(m) {
-		return t, s.addr
+		return t, s.Addr
 	}
 	if known := m.openGolang(); known != nil && known.Text() != 0 {
 		t.text = known.Text()
-		return t, s.addr
+		return t, s.Addr
 	}
 	if syms := symbols(); syms != nil { // a 32-bit program
 		for i := range syms.syms {
 			if e := &syms.syms[i]; syms.strings[e.src].name(e.name) == "runtime.text" {
 				t.text = e.addr
-				return t, s.addr
+				return t, s.Addr
 			}
 		}
 	}
@@ -81,19 +80,15 @@ func findGoTable(m *image, symbols func() *table) (*goTable, uint64) {
 // openGolang finds the table, and the code that it describes, by their content; nil if there is
 // none.
 func (m *image) openGolang() *golang.Table {
-	marked := len(m.sections) == 0
-	for i := range m.sections {
-		name := m.sections[i].name
+	marked := len(m.Sections) == 0
+	for i := range m.Sections {
+		name := m.Sections[i].Name
 		marked = marked || strings.HasPrefix(name, ".go") || strings.HasPrefix(name, ".note.go.") || strings.HasSuffix(name, ".gopclntab")
 	}
 	if !marked {
 		return nil
 	}
-	e, err := elf.NewFile(m.r)
-	if err != nil {
-		return nil
-	}
-	t, err := golang.Open(e, m.r)
+	t, err := golang.Open(m.File)
 	if err != nil {
 		return nil
 	}
@@ -103,11 +98,11 @@ func (m *image) openGolang() *golang.Table {
 // findText takes the start of .text as the base of function offsets if that puts the program's
 // entry into the runtime's first function. With C code linked in it does not.
 func (t *goTable) findText(m *image) bool {
-	for _, s := range m.sections {
-		if s.name == ".text" && s.addr != 0 {
-			try := goTable{tab: t.tab, text: s.addr}
-			if name, start, ok := try.function(m.entry); ok && start == m.entry && strings.HasPrefix(name, "_rt0_") {
-				t.text = s.addr
+	for _, s := range m.Sections {
+		if s.Name == ".text" && s.Addr != 0 {
+			try := goTable{tab: t.tab, text: s.Addr}
+			if name, start, ok := try.function(m.Entry); ok && start == m.Entry && strings.HasPrefix(name, "_rt0_") {
+				t.text = s.Addr
 				return true
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
 	"github.com/candid-profiler/candid/internal/fileblocks"
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/pdb"
 	"github.com/candid-profiler/candid/internal/pe"
 )
@@ -90,8 +91,11 @@ func (f *peFile) openDebug() bool {
 	if err != nil || f.opt.OpenDebug == nil {
 		return false
 	}
-	tries, crc := debugLink(b, binary.LittleEndian, f.opt.Path)
-	for _, p := range tries {
+	name, crc, ok := objfile.ParseDebugLink(b, binary.LittleEndian)
+	if !ok {
+		return false
+	}
+	for _, p := range debugPaths(name, f.opt.Path) {
 		file, err := f.opt.OpenDebug(p)
 		if err != nil {
 			continue

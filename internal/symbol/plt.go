@@ -3,6 +3,8 @@ package symbol
 import (
 	"debug/elf"
 	"strings"
+
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // pltSuffix marks a stub that jumps to the function of that name in another file.
@@ -16,18 +18,18 @@ const (
 // addPLT names the stubs through which a file calls others. A stub has no symbol; it jumps through
 // a slot that a relocation fills, and the relocation has the name.
 func (t *table) addPLT(m *image) {
-	if !m.is64 || (m.machine != elf.EM_X86_64 && m.machine != elf.EM_AARCH64) || len(t.strings) > 7 {
+	if !m.Wide() || (m.Machine != elf.EM_X86_64 && m.Machine != elf.EM_AARCH64) || len(t.strings) > 7 {
 		return
 	}
 	var slots map[uint64]string
 	src := uint8(len(t.strings))
 	names := []byte{0}
-	for i := range m.sections {
-		s := &m.sections[i]
-		if s.flags&elf.SHF_EXECINSTR == 0 || (s.name != ".plt" && !strings.HasPrefix(s.name, ".plt.")) {
+	for i := range m.Sections {
+		s := &m.Sections[i]
+		if s.Flags&elf.SHF_EXECINSTR == 0 || (s.Name != ".plt" && !strings.HasPrefix(s.Name, ".plt.")) {
 			continue
 		}
-		code, err := m.raw(s, maxPLT)
+		code, err := m.Raw(s, maxPLT)
 		if err != nil {
 			continue
 		}
@@ -35,10 +37,10 @@ func (t *table) addPLT(m *image) {
 			slots = m.relocatedSlots()
 		}
 		stubs := stubsX86
-		if m.machine == elf.EM_AARCH64 {
+		if m.Machine == elf.EM_AARCH64 {
 			stubs = stubsARM64
 		}
-		stubs(code, s.addr, func(start, end, slot uint64) {
+		stubs(code, s.Addr, func(start, end, slot uint64) {
 			name, ok := slots[slot]
 			if !ok {
 				return
@@ -57,44 +59,41 @@ func (t *table) addPLT(m *image) {
 func (m *image) relocatedSlots() map[uint64]string {
 	slots := map[uint64]string{}
 	jump, glob := uint32(elf.R_X86_64_JMP_SLOT), uint32(elf.R_X86_64_GLOB_DAT)
-	if m.machine == elf.EM_AARCH64 {
+	if m.Machine == elf.EM_AARCH64 {
 		jump, glob = uint32(elf.R_AARCH64_JUMP_SLOT), uint32(elf.R_AARCH64_GLOB_DAT)
 	}
 	// Relocations that only add the load address come first, and are nearly all.
-	d := m.dynamic()
-	for i := range m.sections {
-		s := &m.sections[i]
-		if s.typ != elf.SHT_RELA || uint64(s.link) >= uint64(len(m.sections)) || m.sections[s.link].typ != elf.SHT_DYNSYM {
+	d := m.Dynamic()
+	for i := range m.Sections {
+		s := &m.Sections[i]
+		dyn := m.Linked(s)
+		if s.Type != elf.SHT_RELA || dyn == nil || dyn.Type != elf.SHT_DYNSYM {
 			continue
 		}
 		section := *s
-		if skip := d[elf.DT_RELACOUNT]; d[elf.DT_RELA] == s.addr && skip <= s.size/24 {
-			section.off, section.size = s.off+skip*24, s.size-skip*24
+		if skip := d[elf.DT_RELACOUNT]; d[elf.DT_RELA] == s.Addr && skip <= s.Size/24 {
+			section.Offset, section.Size = s.Offset+skip*24, s.Size-skip*24
 		}
-		rela, err := m.raw(&section, maxRelocs*24)
+		rela, err := m.Raw(&section, maxRelocs*24)
 		if err != nil {
 			continue
 		}
-		dyn := &m.sections[s.link]
-		if uint64(dyn.link) >= uint64(len(m.sections)) {
-			continue
-		}
-		syms, err := m.raw(dyn, 64<<20)
+		syms, err := m.Raw(dyn, 64<<20)
 		if err != nil {
 			continue
 		}
-		strs, err := m.raw(&m.sections[dyn.link], 64<<20)
+		strs, err := m.Raw(m.Linked(dyn), 64<<20)
 		if err != nil {
 			continue
 		}
 		for ; len(rela) >= 24; rela = rela[24:] {
-			info := m.order.Uint64(rela[8:])
+			info := m.Order.Uint64(rela[8:])
 			typ, sym := uint32(info), info>>32
 			if (typ != jump && typ != glob) || sym == 0 || (sym+1)*24 > uint64(len(syms)) {
 				continue
 			}
-			if name := cString(strs, uint64(m.order.Uint32(syms[sym*24:])), maxRawName); name != "" {
-				slots[m.order.Uint64(rela)] = name
+			if name := objfile.CString(strs, uint64(m.Order.Uint32(syms[sym*24:])), maxRawName); name != "" {
+				slots[m.Order.Uint64(rela)] = name
 			}
 		}
 	}

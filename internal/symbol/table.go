@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 const (
@@ -50,7 +52,7 @@ func (t *strtab) name(off uint32) string {
 		return t.by(off)
 	}
 	if t.mem != nil {
-		return cString(t.mem, uint64(off), maxRawName)
+		return objfile.CString(t.mem, uint64(off), maxRawName)
 	}
 	if uint64(off) >= t.n {
 		return ""
@@ -81,37 +83,28 @@ type table struct {
 
 // add reads the symbol table of type typ of m. It reports whether there was one with code symbols.
 func (t *table) add(m *image, typ elf.SectionType) (bool, error) {
-	var sect *section
-	for i := range m.sections {
-		if m.sections[i].typ == typ {
-			sect = &m.sections[i]
-			break
-		}
-	}
+	sect := m.SectionOf(typ)
 	if sect == nil {
 		if typ == elf.SHT_DYNSYM {
 			return t.addDynamic(m)
 		}
 		return false, nil
 	}
-	if uint64(sect.link) >= uint64(len(m.sections)) {
-		return false, fmt.Errorf("section %s: string table %d does not exist", sect.name, sect.link)
+	str := m.Linked(sect)
+	if str == nil {
+		return false, fmt.Errorf("section %s: string table %d does not exist", sect.Name, sect.Link)
 	}
-	str := &m.sections[sect.link]
-	return t.addAt(m, sect.off, sect.size, str.off, str.size)
+	return t.addAt(m, sect.Offset, sect.Size, str.Offset, str.Size)
 }
 
 // addAt reads size bytes of symbols at off, with names at stroff.
 func (t *table) addAt(m *image, off, size, stroff, strsize uint64) (bool, error) {
-	esz := uint64(16)
-	if m.is64 {
-		esz = 24
-	}
-	if off > uint64(m.size) || size > uint64(m.size)-off || stroff > uint64(m.size) {
+	esz := m.SymbolSize()
+	if off > uint64(m.Size()) || size > uint64(m.Size())-off || stroff > uint64(m.Size()) {
 		return false, fmt.Errorf("symbol table at %#x+%#x: %w", off, size, io.ErrUnexpectedEOF)
 	}
-	strsize = min(strsize, uint64(m.size)-stroff)
-	st := strtab{r: m.r, off: int64(stroff), n: strsize}
+	strsize = min(strsize, uint64(m.Size())-stroff)
+	st := strtab{r: m, off: int64(stroff), n: strsize}
 	if len(t.strings) > 7 {
 		return false, fmt.Errorf("symbol tables: %w", ErrTooLarge)
 	}
@@ -128,7 +121,7 @@ func (t *table) addAt(m *image, off, size, stroff, strsize uint64) (bool, error)
 	var last span // consecutive symbols mostly lie in the same section
 	for done := uint64(0); done < count; {
 		b := buf[:min(uint64(len(buf)), (count-done)*esz)]
-		if _, err := m.r.ReadAt(b, int64(off+done*esz)); err != nil && err != io.EOF {
+		if _, err := m.ReadAt(b, int64(off+done*esz)); err != nil && err != io.EOF {
 			return len(t.syms) > before, fmt.Errorf("symbols: %w", err)
 		}
 		done += uint64(len(b)) / esz
@@ -153,22 +146,12 @@ func (t *table) addAt(m *image, off, size, stroff, strsize uint64) (bool, error)
 // codeSymbol decodes one symbol and reports whether it may name code.
 func (m *image) codeSymbol(b []byte) (entry, bool) {
 	var e entry
-	var info byte
-	var shndx uint16
-	var size uint64
-	o := m.order
-	if m.is64 {
-		info, shndx = b[4], o.Uint16(b[6:])
-		e.name, e.addr, size = o.Uint32(b), o.Uint64(b[8:]), o.Uint64(b[16:])
-	} else {
-		info, shndx = b[12], o.Uint16(b[14:])
-		e.name, e.addr, size = o.Uint32(b), uint64(o.Uint32(b[4:])), uint64(o.Uint32(b[8:]))
-	}
-	if shndx == uint16(elf.SHN_UNDEF) || e.name == 0 {
+	s := m.File.Symbol(b)
+	if s.Section == elf.SHN_UNDEF || s.NameOff == 0 {
 		return e, false
 	}
-	e.size = uint32(min(size, math.MaxUint32))
-	switch elf.SymBind(info >> 4) {
+	e.name, e.addr, e.size = s.NameOff, s.Value, uint32(min(s.Size, math.MaxUint32))
+	switch s.Bind() {
 	case elf.STB_GLOBAL, elf.STB_LOOS: // LOOS is GNU_UNIQUE
 		e.rank = rankGlobal
 	case elf.STB_WEAK:
@@ -176,13 +159,13 @@ func (m *image) codeSymbol(b []byte) (entry, bool) {
 	default:
 		e.rank = rankLocal
 	}
-	switch elf.SymType(info & 15) {
+	switch s.Type() {
 	case elf.STT_FUNC, elf.STT_GNU_IFUNC:
-		if m.machine == elf.EM_ARM {
+		if m.Machine == elf.EM_ARM {
 			e.addr &^= 1 // the lowest bit marks Thumb
 		}
 	case elf.STT_NOTYPE:
-		if e.rank == rankLocal && (m.machine == elf.EM_AARCH64 || m.machine == elf.EM_ARM || m.machine == elf.EM_RISCV) {
+		if e.rank == rankLocal && (m.Machine == elf.EM_AARCH64 || m.Machine == elf.EM_ARM || m.Machine == elf.EM_RISCV) {
 			return e, false // mapping symbols ($x, $d) mark code or data, and name nothing
 		}
 		e.rank += rankUntyped
@@ -195,73 +178,26 @@ func (m *image) codeSymbol(b []byte) (entry, bool) {
 // addDynamic reads the dynamic symbols of a file without section headers, by
 // the DT_ entries that the dynamic linker uses.
 func (t *table) addDynamic(m *image) (bool, error) {
-	d := m.dynamic()
+	d := m.Dynamic()
 	if d[elf.DT_SYMTAB] == 0 || d[elf.DT_STRTAB] == 0 {
 		return false, nil
 	}
-	sym, ok1 := m.offset(d[elf.DT_SYMTAB])
-	str, ok2 := m.offset(d[elf.DT_STRTAB])
+	sym, ok1 := m.Offset(d[elf.DT_SYMTAB])
+	str, ok2 := m.Offset(d[elf.DT_STRTAB])
 	if !ok1 || !ok2 {
 		return false, nil
 	}
 	// Only the old hash table holds the number of symbols. The string table follows the symbols in
 	// the files of every known linker.
-	esz := uint64(16)
-	if m.is64 {
-		esz = 24
-	}
+	esz := m.SymbolSize()
 	var count uint64
-	if b, err := m.bytesAtAddr(d[elf.DT_HASH], 8); err == nil && d[elf.DT_HASH] != 0 {
-		count = uint64(m.order.Uint32(b[4:]))
+	if b, err := m.BytesAt(d[elf.DT_HASH], 8); err == nil && d[elf.DT_HASH] != 0 {
+		count = uint64(m.Order.Uint32(b[4:]))
 	} else if str > sym {
 		count = (str - sym) / esz
 	}
-	count = min(count, maxSymbols, (uint64(m.size)-min(sym, uint64(m.size)))/esz)
+	count = min(count, maxSymbols, (uint64(m.Size())-min(sym, uint64(m.Size())))/esz)
 	return t.addAt(m, sym, count*esz, str, d[elf.DT_STRSZ])
-}
-
-// dynamic returns the PT_DYNAMIC entries that have one value each.
-func (m *image) dynamic() map[elf.DynTag]uint64 {
-	d := map[elf.DynTag]uint64{}
-	for _, s := range m.segments {
-		if s.typ != elf.PT_DYNAMIC {
-			continue
-		}
-		b, err := m.readAt(s.off, min(s.filesz, 1<<16), 1<<16)
-		if err != nil {
-			return d
-		}
-		w := 4
-		if m.is64 {
-			w = 8
-		}
-		for ; len(b) >= 2*w; b = b[2*w:] {
-			var tag, val uint64
-			if m.is64 {
-				tag, val = m.order.Uint64(b), m.order.Uint64(b[8:])
-			} else {
-				tag, val = uint64(m.order.Uint32(b)), uint64(m.order.Uint32(b[4:]))
-			}
-			if tag == 0 {
-				break
-			}
-			if tag < 1<<31 {
-				d[elf.DynTag(tag)] = val
-			}
-		}
-	}
-	return d
-}
-
-// offset translates an address to a file offset.
-func (m *image) offset(addr uint64) (uint64, bool) {
-	for _, s := range m.segments {
-		if s.typ == elf.PT_LOAD && addr-s.addr < s.filesz {
-			off := s.off + addr - s.addr
-			return off, off < uint64(m.size)
-		}
-	}
-	return 0, false
 }
 
 // finish sorts the table and drops labels inside functions.

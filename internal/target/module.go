@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"fmt"
 	"slices"
+
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // Module is a file whose code is mapped into a process: one loaded instance of
@@ -112,7 +114,7 @@ func newInstance(have []Mapping, m Mapping) bool {
 // Bias returns what has to be added to an address of the ELF file, whose program headers are progs,
 // to get the process's address; it is subtracted (modulo 2^64) for the opposite direction. It
 // returns false if no mapping shows a loadable segment.
-func (m Module) Bias(progs []elf.ProgHeader) (uint64, bool) {
+func (m Module) Bias(progs []objfile.Segment) (uint64, bool) {
 	if m.VDSO() {
 		for _, s := range progs {
 			if s.Type == elf.PT_LOAD && s.Off == 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // A module's bias turns a symbol's address into where the symbol really is.
@@ -38,24 +39,20 @@ func TestModuleBiasOfSelf(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		file, err := elf.NewFile(f)
+		file, err := objfile.Open(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var progs []elf.ProgHeader
-		for _, s := range file.Progs {
-			progs = append(progs, s.ProgHeader)
-		}
-		bias, ok := m.Bias(progs)
+		bias, ok := m.Bias(file.Segments)
 		if !ok {
 			t.Fatal("no bias")
 		}
 		// The code at the function's entry, from the file and from memory.
 		entry := uint64(fn.Entry())
 		var inFile, inMemory [16]byte
-		for _, s := range file.Progs {
+		for _, s := range file.Segments {
 			if v := entry - bias; s.Type == elf.PT_LOAD && v-s.Vaddr < s.Filesz {
-				s.ReadAt(inFile[:], int64(v-s.Vaddr))
+				_, _ = file.ReadAt(inFile[:], int64(s.Off+v-s.Vaddr))
 			}
 		}
 		if err := p.Memory().ReadAt(inMemory[:], entry); err != nil || inFile != inMemory {
@@ -121,24 +118,20 @@ func compareModule(t *testing.T, p *Process, m Module) (checked int) {
 		defer f.Close()
 		r = f
 	}
-	file, err := elf.NewFile(r)
+	file, err := objfile.Open(r)
 	if err != nil {
 		t.Fatalf("%s: %v", m.Path, err)
 	}
-	var progs []elf.ProgHeader
-	for _, s := range file.Progs {
-		progs = append(progs, s.ProgHeader)
-	}
-	bias, ok := m.Bias(progs)
+	bias, ok := m.Bias(file.Segments)
 	if !ok {
 		t.Fatalf("%s: no bias", m.Path)
 	}
-	for _, s := range file.Progs {
+	for _, s := range file.Segments {
 		if s.Type != elf.PT_LOAD || s.Flags&elf.PF_W != 0 || s.Filesz == 0 {
 			continue
 		}
 		want, got := make([]byte, s.Filesz), make([]byte, s.Filesz)
-		s.ReadAt(want, 0)
+		_, _ = file.SegmentReader(&s).ReadAt(want, 0)
 		if err := p.Memory().ReadAt(got, bias+s.Vaddr); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: segment at %#x differs with bias %#x: %v", m.Path, s.Vaddr, bias, err)
 		}

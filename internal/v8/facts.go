@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/candid-profiler/candid/internal/objfile"
 )
 
 // ErrNotV8 is returned for programs without V8, or with V8 in an unknown form.
@@ -35,7 +37,7 @@ type facts struct {
 	builtins           []builtin // by address
 	vtables            []uint64  // first words of code space objects
 	ints               map[string]int32
-	segments           []elf.ProgHeader
+	segments           []objfile.Segment
 }
 
 // Bounds on what a file may make the reader allocate.
@@ -47,30 +49,30 @@ const (
 
 // readFacts reads a program's file. The error wraps ErrNotV8 if V8 is not in it.
 func readFacts(r io.ReaderAt) (*facts, error) {
-	f, err := elf.NewFile(r)
+	f, err := objfile.Open(r)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrNotV8, err)
 	}
-	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 {
+	if !f.Wide() || f.Order != binary.LittleEndian || f.Machine != elf.EM_X86_64 {
 		return nil, ErrNotV8
 	}
 	out := &facts{ints: map[string]int32{}}
-	for _, p := range f.Progs {
+	for _, p := range f.Segments {
 		if p.Type == elf.PT_LOAD {
-			out.segments = append(out.segments, p.ProgHeader)
+			out.segments = append(out.segments, p)
 		}
 	}
 	at := map[string]uint64{} // addresses of the numbers that are read once all symbols are known
 	for _, typ := range []elf.SectionType{elf.SHT_DYNSYM, elf.SHT_SYMTAB} {
-		s := f.SectionByType(typ)
-		if s == nil || int(s.Link) >= len(f.Sections) {
+		s := f.SectionOf(typ)
+		if s == nil || f.Linked(s) == nil {
 			continue
 		}
-		symbols, err := section(s)
+		symbols, err := section(f, s)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %v", ErrNotV8, err)
 		}
-		names, err := section(f.Sections[s.Link])
+		names, err := section(f, f.Linked(s))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %v", ErrNotV8, err)
 		}
@@ -101,13 +103,11 @@ func readFacts(r io.ReaderAt) (*facts, error) {
 	return out, nil
 }
 
-func section(s *elf.Section) ([]byte, error) {
-	if s.Type == elf.SHT_NOBITS || s.Size > maxSection || s.Flags&elf.SHF_COMPRESSED != 0 {
-		return nil, fmt.Errorf("a section of %d bytes", s.Size)
+func section(f *objfile.File, s *objfile.Section) ([]byte, error) {
+	if s.Packed() {
+		return nil, fmt.Errorf("section %s is compressed", s.Name)
 	}
-	b := make([]byte, s.Size)
-	_, err := s.ReadAt(b, 0)
-	return b, err
+	return f.Raw(s, maxSection)
 }
 
 // take scans a symbol table; at receives the addresses of numbers by their names.

@@ -2,13 +2,13 @@ package perfevent
 
 import (
 	"debug/elf"
-	"errors"
 	"fmt"
 	"os"
 	"path"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -82,19 +82,18 @@ func offsetOf(f *os.File, p capture.Place) (off uint64, err error) {
 	fail := func(why string) (uint64, error) {
 		return 0, fmt.Errorf("%w: put a probe on %s of %s: %s", capture.ErrNoEvent, p.Function, p.Library, why)
 	}
-	image, err := elf.NewFile(f)
+	image, err := objfile.Open(f)
 	if err != nil {
 		return fail("it is no ELF file: " + err.Error())
 	}
-	defer image.Close()
 	sym, ok := symbolOf(image, p.Function)
 	if !ok {
 		return fail("it has no function of that name" + alike(image, p.Function))
 	}
-	if sym.Info&0xf == sttGNUIFunc {
+	if sym.Type() == elf.STT_GNU_IFUNC {
 		return fail("which code that is, is chosen when the program starts (an indirect function); give the one that was, or an offset")
 	}
-	for _, s := range image.Progs {
+	for _, s := range image.Segments {
 		if s.Type == elf.PT_LOAD && s.Flags&elf.PF_X != 0 && sym.Value >= s.Vaddr && sym.Value-s.Vaddr < s.Filesz {
 			off = sym.Value - s.Vaddr + s.Off + p.Offset
 			if sym.Size > 0 && p.Offset >= sym.Size {
@@ -106,35 +105,34 @@ func offsetOf(f *os.File, p capture.Place) (off uint64, err error) {
 	return fail("its code is not in the file")
 }
 
-// sttGNUIFunc is STT_GNU_IFUNC of elf.h.
-const sttGNUIFunc = 10
-
-func symbolOf(image *elf.File, name string) (elf.Symbol, bool) {
-	for _, list := range []func() ([]elf.Symbol, error){image.DynamicSymbols, image.Symbols} {
-		syms, err := list()
-		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-			continue
-		}
-		for _, s := range syms {
-			if kind := s.Info & 0xf; s.Name == name && s.Section != elf.SHN_UNDEF && (kind == uint8(elf.STT_FUNC) || kind == sttGNUIFunc) {
-				return s, true
+// symbolOf returns the function of that name that the file defines.
+func symbolOf(image *objfile.File, name string) (found objfile.Symbol, ok bool) {
+	for _, table := range []elf.SectionType{elf.SHT_DYNSYM, elf.SHT_SYMTAB} {
+		_ = image.Symbols(table, func(s objfile.Symbol, text []byte) bool {
+			if kind := s.Type(); string(text) == name && s.Section != elf.SHN_UNDEF && (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) {
+				found, ok = s, true
 			}
+			return !ok
+		})
+		if ok {
+			break
 		}
 	}
-	return elf.Symbol{}, false
+	return found, ok
 }
 
 // alike lists functions with names similar to name, for an error.
-func alike(image *elf.File, name string) string {
+func alike(image *objfile.File, name string) string {
+	const most = 3
 	var names []string
-	syms, _ := image.DynamicSymbols()
-	for _, s := range syms {
-		if s.Section != elf.SHN_UNDEF && s.Info&0xf == uint8(elf.STT_FUNC) && len(name) > 2 && strings.Contains(strings.ToLower(s.Name), strings.ToLower(name)) {
-			names = append(names, s.Name)
+	_ = image.Symbols(elf.SHT_DYNSYM, func(s objfile.Symbol, text []byte) bool {
+		if s.Section != elf.SHN_UNDEF && s.Type() == elf.STT_FUNC && len(name) > 2 && strings.Contains(strings.ToLower(string(text)), strings.ToLower(name)) {
+			names = append(names, string(text))
 		}
-	}
+		return len(names) < most
+	})
 	if len(names) == 0 {
 		return ""
 	}
-	return ": there are " + strings.Join(names[:min(3, len(names))], ", ")
+	return ": there are " + strings.Join(names, ", ")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/coreclr"
 	"github.com/candid-profiler/candid/internal/emulate"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/symbol"
@@ -58,7 +59,7 @@ type fileKey struct{ dev, inode uint64 }
 type facts struct {
 	dacTable, descriptor uint64 // addresses in the file
 	chain                uint64 // the same of what coreclr.FindChain finds
-	progs                []elf.ProgHeader
+	progs                []objfile.Segment
 	version              string
 	windows              *windowsFacts // of an image of Windows
 }
@@ -180,9 +181,16 @@ func (f *finder) facts(t *target.Process, m target.Module) *facts {
 	x, _ := m.Executable()
 	if file, err := t.OpenFile(x); err == nil {
 		defer file.Close()
-		if at, progs, err := runtimes.Exports(file, "g_dacTable", "DotNetRuntimeContractDescriptor"); err == nil && at[0] != 0 {
-			k = &facts{dacTable: at[0], descriptor: at[1], progs: progs, chain: chainIn(file, progs), version: runtimes.CoreCLRVersion(file, m.Path)}
-		} else if err == nil && path.Base(m.Path) == library {
+		image, err := objfile.Open(file)
+		if err != nil {
+			f.files[key] = nil
+			return nil
+		}
+		exports, progs := image.Exports(), image.Segments
+		if table, ok := exports.Lookup("g_dacTable"); ok && table != 0 {
+			descriptor, _ := exports.Lookup("DotNetRuntimeContractDescriptor")
+			k = &facts{dacTable: table, descriptor: descriptor, progs: progs, chain: chainIn(file, progs), version: runtimes.CoreCLRVersion(file, m.Path)}
+		} else if path.Base(m.Path) == library {
 			k = &facts{version: runtimes.CoreCLRVersion(file, m.Path)} // up to .NET 5 it exports nothing
 		}
 	}
@@ -192,7 +200,7 @@ func (f *finder) facts(t *target.Process, m target.Module) *facts {
 
 // chainIn looks for the code that coreclr.FindChain finds in a file, and returns its address there; 0
 // if it is nowhere.
-func chainIn(file io.ReaderAt, progs []elf.ProgHeader) uint64 {
+func chainIn(file io.ReaderAt, progs []objfile.Segment) uint64 {
 	const piece, overlap, most = 1 << 20, 256, 64 << 20
 	buf := make([]byte, piece)
 	for _, p := range progs {

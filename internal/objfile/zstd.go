@@ -1,4 +1,4 @@
-package symbol
+package objfile
 
 import (
 	"bytes"

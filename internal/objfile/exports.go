@@ -1,17 +1,15 @@
-package runtimes
+package objfile
 
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"io"
 )
 
-// symbolTable finds exported symbols by the file's own hash table, a few small
-// reads each, so that a file with 100,000 symbols costs no more than one with 10.
-type symbolTable struct {
-	class   elf.Class
-	order   binary.ByteOrder
+// Exports finds exported symbols by the file's own hash table, a few small reads each, so that a file with
+// 100,000 symbols costs no more than one with 10. It may be used by several goroutines if the File may be.
+type Exports struct {
+	f       *File
 	hash    io.ReaderAt // .gnu.hash, or .hash if old is set
 	old     bool
 	symbols io.ReaderAt
@@ -22,35 +20,30 @@ type symbolTable struct {
 // maxChain bounds the symbols that are compared for one name.
 const maxChain = 4096
 
-// newSymbolTable finds the tables; look-ups in a file without any find nothing.
-func newSymbolTable(f *elf.File) *symbolTable {
-	t := &symbolTable{class: f.Class, order: f.ByteOrder}
-	for _, s := range f.Sections {
+// Exports finds the tables; look-ups in a file without any find nothing.
+func (f *File) Exports() *Exports {
+	t := &Exports{f: f}
+	for i := range f.Sections {
+		s := &f.Sections[i]
 		switch {
 		case s.Type == elf.SHT_DYNSYM && t.symbols == nil:
-			if int64(s.Link) >= int64(len(f.Sections)) {
+			str := f.Linked(s)
+			if str == nil {
 				return t
 			}
-			t.symbols, t.strings = s.ReaderAt, f.Sections[s.Link].ReaderAt
-			t.count = s.Size / t.symbolSize()
+			t.symbols, t.strings = f.SectionReader(s), f.SectionReader(str)
+			t.count = s.Size / f.SymbolSize()
 		case s.Type == elf.SHT_GNU_HASH:
-			t.hash, t.old = s.ReaderAt, false
+			t.hash, t.old = f.SectionReader(s), false
 		case s.Type == elf.SHT_HASH && t.hash == nil:
-			t.hash, t.old = s.ReaderAt, true
+			t.hash, t.old = f.SectionReader(s), true
 		}
 	}
 	return t
 }
 
-func (t *symbolTable) symbolSize() uint64 {
-	if t.class == elf.ELFCLASS64 {
-		return elf.Sym64Size
-	}
-	return elf.Sym32Size
-}
-
-// lookup returns the address of a symbol that the file defines and exports.
-func (t *symbolTable) lookup(name string) (uint64, bool) {
+// Lookup returns the address of a symbol that the file defines and exports.
+func (t *Exports) Lookup(name string) (uint64, bool) {
 	if t.hash == nil || t.symbols == nil || t.strings == nil {
 		return 0, false
 	}
@@ -62,13 +55,13 @@ func (t *symbolTable) lookup(name string) (uint64, bool) {
 
 // lookupGNU uses DT_GNU_HASH: a Bloom filter, buckets, and runs of hashes whose
 // lowest bit ends them.
-func (t *symbolTable) lookupGNU(name string) (uint64, bool) {
+func (t *Exports) lookupGNU(name string) (uint64, bool) {
 	var head [16]byte
 	if !readAt(t.hash, head[:], 0) {
 		return 0, false
 	}
-	buckets, first := uint64(t.order.Uint32(head[0:])), uint64(t.order.Uint32(head[4:]))
-	bloom, shift := uint64(t.order.Uint32(head[8:])), t.order.Uint32(head[12:])
+	buckets, first := uint64(t.f.Order.Uint32(head[0:])), uint64(t.f.Order.Uint32(head[4:]))
+	bloom, shift := uint64(t.f.Order.Uint32(head[8:])), t.f.Order.Uint32(head[12:])
 	if buckets == 0 || bloom == 0 {
 		return 0, false
 	}
@@ -77,16 +70,16 @@ func (t *symbolTable) lookupGNU(name string) (uint64, bool) {
 		h = h*33 + uint32(name[i])
 	}
 	word := uint64(4)
-	if t.class == elf.ELFCLASS64 {
+	if t.f.Wide() {
 		word = 8
 	}
 	var b [8]byte
 	if !readAt(t.hash, b[:word], 16+uint64(h)/(word*8)%bloom*word) {
 		return 0, false
 	}
-	bits := uint64(t.order.Uint32(b[:]))
+	bits := uint64(t.f.Order.Uint32(b[:]))
 	if word == 8 {
-		bits = t.order.Uint64(b[:])
+		bits = t.f.Order.Uint64(b[:])
 	}
 	if mask := uint64(1)<<(uint64(h)%(word*8)) | uint64(1)<<(uint64(h>>(shift&31))%(word*8)); bits&mask != mask {
 		return 0, false
@@ -115,7 +108,7 @@ func (t *symbolTable) lookupGNU(name string) (uint64, bool) {
 }
 
 // lookupOld uses DT_HASH: buckets and linked lists.
-func (t *symbolTable) lookupOld(name string) (uint64, bool) {
+func (t *Exports) lookupOld(name string) (uint64, bool) {
 	buckets, ok := t.u32(t.hash, 0)
 	if !ok || buckets == 0 {
 		return 0, false
@@ -137,38 +130,32 @@ func (t *symbolTable) lookupOld(name string) (uint64, bool) {
 }
 
 // symbol returns the address of symbol n if it has this name and is defined.
-func (t *symbolTable) symbol(n uint64, name string) (uint64, bool) {
+func (t *Exports) symbol(n uint64, name string) (uint64, bool) {
 	if n >= t.count {
 		return 0, false
 	}
 	var b [elf.Sym64Size]byte
-	size := t.symbolSize()
+	size := t.f.SymbolSize()
 	if !readAt(t.symbols, b[:size], n*size) {
 		return 0, false
 	}
-	var section uint16
-	var value uint64
-	if t.class == elf.ELFCLASS64 {
-		section, value = t.order.Uint16(b[6:]), t.order.Uint64(b[8:])
-	} else {
-		section, value = t.order.Uint16(b[14:]), uint64(t.order.Uint32(b[4:]))
-	}
-	if section == uint16(elf.SHN_UNDEF) {
+	s := t.f.Symbol(b[:size])
+	if s.Section == elf.SHN_UNDEF {
 		return 0, false
 	}
 	got := make([]byte, len(name)+1)
-	if !readAt(t.strings, got, uint64(t.order.Uint32(b[0:]))) {
+	if !readAt(t.strings, got, uint64(s.NameOff)) {
 		return 0, false
 	}
-	return value, bytes.Equal(got[:len(name)], []byte(name)) && got[len(name)] == 0
+	return s.Value, bytes.Equal(got[:len(name)], []byte(name)) && got[len(name)] == 0
 }
 
-func (t *symbolTable) u32(r io.ReaderAt, off uint64) (uint32, bool) {
+func (t *Exports) u32(r io.ReaderAt, off uint64) (uint32, bool) {
 	var b [4]byte
 	if !readAt(r, b[:], off) {
 		return 0, false
 	}
-	return t.order.Uint32(b[:]), true
+	return t.f.Order.Uint32(b[:]), true
 }
 
 func readAt(r io.ReaderAt, p []byte, off uint64) bool {
@@ -177,22 +164,4 @@ func readAt(r io.ReaderAt, p []byte, off uint64) bool {
 	}
 	n, _ := r.ReadAt(p, int64(off))
 	return n == len(p)
-}
-
-// Exports returns the addresses in an ELF file of exported variables or functions, 0 for those that
-// it does not export, and the file's program headers. The error says that it is no ELF file.
-func Exports(r io.ReaderAt, names ...string) (at []uint64, progs []elf.ProgHeader, err error) {
-	file, err := elf.NewFile(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	table := newSymbolTable(file)
-	for _, n := range names {
-		addr, _ := table.lookup(n)
-		at = append(at, addr)
-	}
-	for _, p := range file.Progs {
-		progs = append(progs, p.ProgHeader)
-	}
-	return at, progs, nil
 }
