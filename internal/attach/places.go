@@ -19,11 +19,11 @@ func (p Places) Locate(f walk.Frame) (symbol.Place, bool) {
 		return symbol.Place{}, false
 	}
 	pl := symbol.Place{
-		File: symbol.FileID{Dev: m.Mapping.Dev, Inode: m.Mapping.Inode},
+		File: m.Mapping.ID(),
 		Name: m.Name(), Path: m.Mapping.Path, Addr: addr,
 	}
 	if m.File != nil {
-		pl.Content = symbol.ContentID(m.File.ID)
+		pl.Content = m.File.ID
 	}
 	return pl, true
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/runtimes"
@@ -207,14 +208,13 @@ func (e *examiner) modules() {
 		e.add(Check{ID: "target.symbols", Name: "symbols", State: Limited, Seen: "unknown", Means: "its modules cannot be read: " + printable(errText(err))})
 		return
 	}
-	type id struct{ dev, inode uint64 }
-	seen := map[id]bool{}
+	seen := map[fileid.ID]bool{}
 	var paths []string
 	for _, m := range all {
-		if m.VDSO() || seen[id{m.Dev, m.Inode}] || len(e.t.Modules) >= maxModules {
+		if m.VDSO() || seen[m.ID()] || len(e.t.Modules) >= maxModules {
 			continue
 		}
-		seen[id{m.Dev, m.Inode}] = true
+		seen[m.ID()] = true
 		row := e.module(m)
 		e.t.Modules = append(e.t.Modules, row)
 		if row.State != OK {

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"github.com/candid-profiler/candid/internal/fileid"
 )
 
 const (
@@ -41,9 +43,8 @@ type key struct {
 
 // fileID identifies a file's content. own tells files without an identity apart.
 type fileID struct {
-	dev, inode  uint64
-	size, mtime int64
-	own         uint64
+	fileid.Content
+	own uint64
 }
 
 type slot struct {
@@ -126,10 +127,10 @@ func (r *Reader) Size() int64 { return r.size }
 // under the identity that f has now: later writes to the file may not be seen.
 func Open(f *os.File) *Reader {
 	r := &Reader{r: f, cache: all}
-	if st, err := f.Stat(); err == nil {
-		r.id, r.size = identity(st), st.Size()
+	if c, err := fileid.Of(f); err == nil {
+		r.id.Content, r.size = c, c.Size
 	}
-	if r.id.inode == 0 {
+	if r.id.Inode == 0 {
 		r.id = all.anonymous()
 	}
 	return r

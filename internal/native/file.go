@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/fileblocks"
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/golang"
 	"github.com/candid-profiler/candid/internal/objfile"
 )
@@ -17,7 +18,7 @@ import (
 // File is what is known of one file with code, shared by all processes that map it. It may be used
 // by several goroutines.
 type File struct {
-	ID    FileID
+	ID    fileid.Content    // of the opened file: processes whose files have the same share a File
 	Progs []objfile.Segment // nil if it is not a readable ELF file
 	Entry uint64            // address where the program starts, 0 if there is none
 	table *ehframe.Table    // nil: none
@@ -26,38 +27,29 @@ type File struct {
 	file  *os.File          // nil if it is neither an ELF file nor a PE image
 }
 
-// FileID identifies a file's content: processes share a file if its FileID is the same; a replaced
-// file has another.
-type FileID struct {
-	Dev, Inode uint64 // of the opened file
-	Size       int64
-	MTime      int64 // ns
-}
-
 // maxFiles bounds how many files are kept for future processes.
 const maxFiles = 512
 
 // Files keeps the Files of all processes. It may be used by several goroutines.
 type Files struct {
 	mu   sync.Mutex
-	byID map[FileID]*list.Element
+	byID map[fileid.Content]*list.Element
 	used *list.List // of *File, the most recently used first
 }
 
 // NewFiles returns an empty cache.
 func NewFiles() *Files {
-	return &Files{byID: map[FileID]*list.Element{}, used: list.New()}
+	return &Files{byID: map[fileid.Content]*list.Element{}, used: list.New()}
 }
 
 // of returns the File of an opened file and takes over ownership of f. Modules keep their Files
 // alive; a File that was evicted from the cache is closed with the last of them.
 func (fs *Files) of(f *os.File) (*File, error) {
-	st, err := f.Stat()
+	id, err := fileid.Of(f)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	id := identity(st)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if e := fs.byID[id]; e != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/pe"
 	"github.com/candid-profiler/candid/internal/target"
@@ -110,13 +111,12 @@ func (m *Module) Open() (*os.File, error) {
 // key identifies the mappings that belong to the same Module: those of the same file with the same
 // difference between address and offset.
 type key struct {
-	dev, inode uint64
-	path       string
-	delta      uint64
+	file  fileid.Named
+	delta uint64
 }
 
 func keyOf(m target.Mapping) key {
-	k := key{m.Dev, m.Inode, m.Path, m.Start - m.Offset}
+	k := key{m.File(), m.Start - m.Offset}
 	if m.Inode == 0 {
 		k.delta = 0 // anonymous memory: one Module for all of it
 		if m.Path == vdso {

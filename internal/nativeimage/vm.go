@@ -6,6 +6,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/fileblocks"
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -16,10 +17,8 @@ var ErrNotImage = errors.New("no native image")
 // Finder opens the native images of processes, and reads each file once. It is used from one
 // goroutine; its zero value is ready to use.
 type Finder struct {
-	files map[fileKey]*known
+	files map[fileid.ID]*known
 }
-
-type fileKey struct{ dev, inode uint64 }
 
 // known is what is known of a file. Its image is nil if it has none whose tables are known.
 type known struct {
@@ -51,7 +50,7 @@ func (f *Finder) May(m target.Mapping) bool {
 	if size := m.End - m.Start; !m.FileBacked() || size < minCode && size > initCode {
 		return false
 	}
-	k, seen := f.files[fileKey{m.Dev, m.Inode}]
+	k, seen := f.files[m.ID()]
 	return !seen || k.native
 }
 
@@ -89,7 +88,7 @@ func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 
 // learn reads a module's file, unless that was done before.
 func (f *Finder) learn(m *native.Module) *known {
-	key := fileKey{m.Mapping.Dev, m.Mapping.Inode}
+	key := m.Mapping.ID()
 	if k, ok := f.files[key]; ok {
 		return k
 	}
@@ -100,7 +99,7 @@ func (f *Finder) learn(m *native.Module) *known {
 		}
 	}
 	if f.files == nil || len(f.files) >= maxFiles {
-		f.files = map[fileKey]*known{}
+		f.files = map[fileid.ID]*known{}
 	}
 	f.files[key] = k
 	return k

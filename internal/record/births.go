@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -29,7 +30,7 @@ const (
 // every event as soon as it is known, possibly from a goroutine other than the session's.
 type births struct {
 	mu          sync.Mutex
-	programs    map[programKey]*program
+	programs    map[fileid.Named]*program
 	running     map[uint32]born // processes that began while candid was watching
 	urgentUntil time.Time       // samples are wanted soon until then
 	maps        bool            // the engine reports mappings
@@ -37,15 +38,9 @@ type births struct {
 	prompted    atomic.Bool     // the engine reports events before it hands them over
 }
 
-// programKey identifies the file of a program as its mapping does.
-type programKey struct {
-	dev, inode uint64
-	path       string
-}
-
 // program is what is known of the processes of one file.
 type program struct {
-	key      programKey
+	key      fileid.Named
 	told     bool // the engine takes it for ordinary
 	plain    int  // number of processes that ended and had code from files only
 	fleeting bool // some processes had other code
@@ -63,7 +58,7 @@ type born struct {
 }
 
 func newBirths() *births {
-	return &births{programs: map[programKey]*program{}, running: map[uint32]born{}}
+	return &births{programs: map[fileid.Named]*program{}, running: map[uint32]born{}}
 }
 
 // notice records an event of a process, and reports whether the process should be examined at once.
@@ -106,7 +101,7 @@ func (b *births) notice(n *capture.ProcessEvent, now time.Time) (soon bool) {
 				return true
 			}
 		case r.program == nil && m.FileBacked():
-			r.program = b.of(programKey{m.Dev, m.Inode, m.Path})
+			r.program = b.of(m.File())
 			b.running[n.PID] = r
 			if !r.program.ordinary() {
 				b.until(r.at.Add(unclear))
@@ -158,7 +153,7 @@ func (b *births) tell(engine capture.WakeupFilter) {
 	defer b.mu.Unlock()
 	for _, p := range b.news {
 		// A program that cannot be passed to the engine costs some wakeups.
-		if is := p.ordinary(); is != p.told && engine.Plain(p.key.dev, p.key.inode, is) == nil {
+		if is := p.ordinary(); is != p.told && engine.Plain(p.key.Dev, p.key.Inode, is) == nil {
 			p.told = is
 		}
 	}
@@ -173,7 +168,7 @@ func (b *births) put(pid uint32, r born) {
 	b.running[pid] = r
 }
 
-func (b *births) of(k programKey) *program {
+func (b *births) of(k fileid.Named) *program {
 	p := b.programs[k]
 	if p == nil {
 		if len(b.programs) >= maxPrograms {

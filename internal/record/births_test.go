@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fileid"
 )
 
 // told passes the events in order, and returns the result for the last.
@@ -79,7 +80,7 @@ func TestBirthsLearn(t *testing.T) {
 	for pid := range uint32(10) {
 		b.told(capture.ProcessEvent{Kind: capture.Fork, PID: 10 + pid, TID: 10 + pid, Parent: 1}, exitOf(10+pid), capture.ProcessEvent{Kind: capture.Exit, PID: 1, TID: 20 + pid})
 	}
-	if b.programs[programKey{0, 1, "/bin/sh"}].ordinary() {
+	if b.programs[fileid.Named{ID: fileid.ID{Inode: 1}, Path: "/bin/sh"}].ordinary() {
 		t.Error("a program is ordinary of which none has ended")
 	}
 	// A VM that was running before is known by its code.

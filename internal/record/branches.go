@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/emulate"
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -31,7 +31,7 @@ const (
 type branches struct {
 	machine emulate.Machine
 	sums    map[branch]*branchSum
-	modules map[symbol.ContentID]uint32
+	modules map[fileid.Content]uint32
 	names   []string
 	traces  uint64
 	taken   uint64 // branches
@@ -72,7 +72,7 @@ type codePlace struct {
 }
 
 func newBranches() *branches {
-	return &branches{sums: map[branch]*branchSum{}, modules: map[symbol.ContentID]uint32{}, names: []string{""}}
+	return &branches{sums: map[branch]*branchSum{}, modules: map[fileid.Content]uint32{}, names: []string{""}}
 }
 
 // branchSpace is a process's memory as traces read it.
@@ -184,7 +184,7 @@ func (b *branches) place(t *tracing, pc uint64) (addr uint64, file uint32) {
 	if p, ok := t.space.p.code.Locate(pc); ok && p.Name != "" {
 		id := p.Content
 		n, known := b.modules[id]
-		if !known || id == (symbol.ContentID{}) {
+		if !known || id == (fileid.Content{}) {
 			if n = uint32(slices.Index(b.names, p.Name)); n == ^uint32(0) {
 				n = uint32(len(b.names))
 				b.names = append(b.names, p.Name)

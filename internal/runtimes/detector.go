@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/nativeimage"
 	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/pe"
@@ -15,16 +16,11 @@ import (
 // Detector recognises runtimes and remembers the files that it has examined. It may not be used
 // from several goroutines at once.
 type Detector struct {
-	files map[fileID]*fileFacts
-}
-
-type fileID struct {
-	dev, inode uint64
-	path       string
+	files map[fileid.Named]*fileFacts
 }
 
 // NewDetector returns a Detector that has seen nothing.
-func NewDetector() *Detector { return &Detector{files: make(map[fileID]*fileFacts)} }
+func NewDetector() *Detector { return &Detector{files: make(map[fileid.Named]*fileFacts)} }
 
 const (
 	maxFiles   = 20000 // remembered; then all are forgotten
@@ -108,7 +104,7 @@ func (d *Detector) Of(p *target.Process) (Detected, error) {
 
 // facts examines a module's file, unless that was done before.
 func (d *Detector) facts(p *target.Process, m target.Module) *fileFacts {
-	id := fileID{m.Dev, m.Inode, m.Path}
+	id := m.File()
 	if f, ok := d.files[id]; ok {
 		return f
 	}
@@ -187,7 +183,7 @@ func (d *Detector) inWine(p *target.Process, best Detected) Detected {
 			continue
 		}
 		looked++
-		id := fileID{m.Dev, m.Inode, m.Path}
+		id := m.File()
 		f, ok := d.files[id]
 		if !ok {
 			f = &fileFacts{}

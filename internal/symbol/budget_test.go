@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -35,7 +36,7 @@ func TestGivenUp(t *testing.T) {
 		if !ok {
 			t.Fatal("the file of main is not known")
 		}
-		if p.File == (FileID{}) {
+		if p.File == (fileid.ID{}) {
 			p.File = n.unnumbered(p.Name)
 		}
 		n.files[p.File] = nf

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -18,22 +19,12 @@ const (
 	maxFiles  = 4096    // files held open at once
 )
 
-// FileID identifies a file for as long as it is mapped.
-type FileID struct{ Dev, Inode uint64 }
-
-// ContentID identifies a file's content, whichever process maps it. The zero value means that it is
-// not shared.
-type ContentID struct {
-	Dev, Inode uint64
-	Size       int64
-	MTime      int64 // ns
-}
-
 // Place is the position of a native frame's code in a file.
 type Place struct {
-	File FileID
-	// Content identifies what is the same in other processes, and is named once for all.
-	Content ContentID
+	File fileid.ID // while it is mapped
+	// Content identifies what is the same in other processes, and is named once for all. The zero
+	// value means that it is not shared.
+	Content fileid.Content
 	Name    string // short name of the module: libjvm.so, [vdso]
 	Path    string // as the target sees it, "" if unknown
 	Addr    uint64 // the frame's PC as an address of the file
@@ -52,7 +43,7 @@ type Locator interface {
 type Native struct {
 	loc    Locator
 	open   func(path string) (*os.File, error)
-	files  map[FileID]*nativeFile
+	files  map[fileid.ID]*nativeFile
 	shared *Shared
 	perf   *perfMap
 	pseudo []string          // names of mapped images that are not files
@@ -128,7 +119,7 @@ func NewNative(loc Locator, open func(path string) (*os.File, error)) *Native {
 	if open == nil {
 		open = func(path string) (*os.File, error) { return safeopen.InRoot("/", path) }
 	}
-	return &Native{loc: loc, open: open, files: map[FileID]*nativeFile{}}
+	return &Native{loc: loc, open: open, files: map[fileid.ID]*nativeFile{}}
 }
 
 // Share lets the resolver use what others have read of files. shared is used from the goroutine of
@@ -155,7 +146,7 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 	if !ok {
 		return append(out, n.noFile(f))
 	}
-	if p.File == (FileID{}) {
+	if p.File == (fileid.ID{}) {
 		if p.Path == "" && n.perf != nil { // memory without a file
 			if r := n.noFile(f); !r.NoName {
 				return append(out, r)
@@ -196,22 +187,22 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 // Prepare implements Preparer. Code without a file is read at once, or named in another way.
 func (n *Native) Prepare(f walk.Frame) bool {
 	p, ok := n.loc.Locate(f)
-	return !ok || p.File == (FileID{}) || n.file(p).here()
+	return !ok || p.File == (fileid.ID{}) || n.file(p).here()
 }
 
 // unnumbered returns an id for what the kernel maps without a file, such as the vdso: no device has
 // the number 0 with an inode that is the name's index.
-func (n *Native) unnumbered(name string) FileID {
+func (n *Native) unnumbered(name string) fileid.ID {
 	for i, s := range n.pseudo {
 		if s == name {
-			return FileID{Inode: uint64(i) + 1}
+			return fileid.ID{Inode: uint64(i) + 1}
 		}
 	}
 	if len(n.pseudo) >= 64 {
-		return FileID{Inode: 64}
+		return fileid.ID{Inode: 64}
 	}
 	n.pseudo = append(n.pseudo, name)
-	return FileID{Inode: uint64(len(n.pseudo))}
+	return fileid.ID{Inode: uint64(len(n.pseudo))}
 }
 
 // lookupAddr returns the address of the frame's own instruction. A return address may already

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -22,7 +23,7 @@ func (o oneFile) Locate(f walk.Frame) (Place, bool) {
 	if f.PC == 0xdead {
 		return Place{}, false
 	}
-	return Place{File: FileID{1, 2}, Name: o.name, Path: o.path, Addr: f.PC}, true
+	return Place{File: fileid.ID{Dev: 1, Inode: 2}, Name: o.name, Path: o.path, Addr: f.PC}, true
 }
 
 func (o oneFile) Open(Place) (*os.File, error) { return os.Open(o.path) }

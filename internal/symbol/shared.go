@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unsafe"
 	"weak"
+
+	"github.com/candid-profiler/candid/internal/fileid"
 )
 
 // Shared keeps the files that were read for one process for the next ones: a shell script runs the
@@ -23,7 +25,7 @@ type Shared struct {
 }
 
 type sharedKey struct {
-	content ContentID
+	content fileid.Content
 	name    string // as in frames; a file may have several
 }
 
@@ -42,7 +44,7 @@ func NewShared() *Shared { return &Shared{files: map[sharedKey]*nativeFile{}, li
 func (s *Shared) Limit(bytes int) { s.limit = bytes }
 
 func (s *Shared) find(p Place) *nativeFile {
-	if s == nil || p.Content == (ContentID{}) {
+	if s == nil || p.Content == (fileid.Content{}) {
 		return nil
 	}
 	k := sharedKey{content: p.Content, name: p.Name}
@@ -55,7 +57,7 @@ func (s *Shared) find(p Place) *nativeFile {
 }
 
 func (s *Shared) keep(p Place, nf *nativeFile) {
-	if s == nil || p.Content == (ContentID{}) {
+	if s == nil || p.Content == (fileid.Content{}) {
 		return
 	}
 	s.trim()

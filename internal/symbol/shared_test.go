@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // placed is oneFile with a content, so that it is shared.
 type placed struct {
 	oneFile
-	content ContentID
+	content fileid.Content
 }
 
 func (o placed) Locate(f walk.Frame) (Place, bool) {
@@ -35,12 +36,12 @@ func TestSharedBytes(t *testing.T) {
 		if err := os.WriteFile(name, data, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		n := NewNative(placed{oneFile{name, fmt.Sprint("f", i)}, ContentID{Inode: uint64(i + 1), Size: 1}}, nil)
+		n := NewNative(placed{oneFile{name, fmt.Sprint("f", i)}, fileid.Content{ID: fileid.ID{Inode: uint64(i + 1)}, Size: 1}}, nil)
 		n.Share(shared)
 		if fr := n.Resolve(walk.Frame{PC: at["out"], Kind: walk.KindNative}, nil); fr[len(fr)-1].Function != "out" {
 			t.Fatalf("%+v", fr)
 		}
-		return n.files[FileID{1, 2}]
+		return n.files[fileid.ID{Dev: 1, Inode: 2}]
 	}
 	first := ask(0)
 	size := first.size()
@@ -86,7 +87,7 @@ func TestShrink(t *testing.T) {
 		}
 	}
 	for i := range 6 {
-		n := NewNative(placed{oneFile{path, fmt.Sprint("f", i)}, ContentID{Inode: uint64(i + 1), Size: 1}}, nil)
+		n := NewNative(placed{oneFile{path, fmt.Sprint("f", i)}, fileid.Content{ID: fileid.ID{Inode: uint64(i + 1)}, Size: 1}}, nil)
 		n.Share(shared)
 		ask(n, "out")
 		all = append(all, n)
@@ -99,7 +100,7 @@ func TestShrink(t *testing.T) {
 	}
 	released := 0
 	for i, n := range all {
-		nf := n.files[FileID{1, 2}]
+		nf := n.files[fileid.ID{Dev: 1, Inode: 2}]
 		if nf.released {
 			released++
 		}

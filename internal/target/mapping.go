@@ -3,6 +3,8 @@ package target
 import (
 	"path"
 	"strings"
+
+	"github.com/candid-profiler/candid/internal/fileid"
 )
 
 // Perm is the access permissions of a mapping.
@@ -48,6 +50,12 @@ type Mapping struct {
 	// Made is when it was mapped, ns of CLOCK_MONOTONIC; 0 if that is not known.
 	Made uint64
 }
+
+// ID identifies the mapped file among those that are mapped, as the kernel numbers them.
+func (m Mapping) ID() fileid.ID { return fileid.ID{Dev: m.Dev, Inode: m.Inode} }
+
+// File identifies the mapped file and the path under which it is mapped.
+func (m Mapping) File() fileid.Named { return fileid.Named{ID: m.ID(), Path: m.Path} }
 
 // Anonymous reports whether the mapping has no file and no name.
 func (m Mapping) Anonymous() bool { return m.Inode == 0 && !wholePath(m.Path) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/objfile"
 )
 
@@ -17,6 +18,12 @@ type Module struct {
 	Start, End uint64    // from the first to the last of its mappings
 	Mappings   []Mapping // of this instance, by address
 }
+
+// ID identifies the module's file among those that are mapped, as the kernel numbers them.
+func (m Module) ID() fileid.ID { return fileid.ID{Dev: m.Dev, Inode: m.Inode} }
+
+// File identifies the module's file and the path under which it is mapped.
+func (m Module) File() fileid.Named { return fileid.Named{ID: m.ID(), Path: m.Path} }
 
 // vdsoName is the kernel's name for the code that it maps into every process.
 const vdsoName = "[vdso]"
@@ -53,11 +60,6 @@ func (p *Process) elfInMemory(m Mapping) bool {
 		p.mem.ReadAt(magic[:], m.Start) == nil && string(magic[:]) == elf.ELFMAG
 }
 
-type fileKey struct {
-	dev, inode uint64
-	path       string
-}
-
 // ModulesOf groups mappings, which must be sorted by address, into modules. Mappings of files that
 // have no path, such as a memfd, are left out.
 func ModulesOf(maps []Mapping) []Module {
@@ -68,8 +70,8 @@ func ModulesOf(maps []Mapping) []Module {
 // the first mapping of each.
 func modulesOf(maps []Mapping, other func(Mapping) bool) []Module {
 	var out []Module
-	latest := make(map[fileKey]int) // the newest instance of each file
-	refused := make(map[fileKey]bool)
+	latest := make(map[fileid.Named]int) // the newest instance of each file
+	refused := make(map[fileid.Named]bool)
 	for _, m := range maps {
 		if m.Path == vdsoName {
 			out = append(out, Module{Path: m.Path, Start: m.Start, End: m.End, Mappings: []Mapping{m}})
@@ -78,7 +80,7 @@ func modulesOf(maps []Mapping, other func(Mapping) bool) []Module {
 		if m.Inode == 0 {
 			continue
 		}
-		key := fileKey{m.Dev, m.Inode, m.Path}
+		key := m.File()
 		i, seen := latest[key]
 		if !seen && !m.FileBacked() {
 			if refused[key] || !other(m) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -12,10 +13,8 @@ import (
 // Finder opens the V8s of processes, and reads each program's file once. It is used from one
 // goroutine; its zero value is ready to use.
 type Finder struct {
-	files map[fileKey]*facts // nil: the file has no V8
+	files map[fileid.ID]*facts // nil: the file has no V8
 }
-
-type fileKey struct{ dev, inode uint64 }
 
 // maxFiles bounds how many files a Finder remembers.
 const maxFiles = 256
@@ -25,7 +24,7 @@ type VM struct {
 	*facts
 	native *native.Stepper
 	memory walk.Memory
-	file   fileKey
+	file   fileid.ID
 	bias   uint64
 
 	pages   map[uint64]bool // by address: whether they are V8's pages of code; false entries last one batch
@@ -47,7 +46,7 @@ func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 		if !MayHold(m.Mapping) {
 			continue
 		}
-		key := fileKey{m.Mapping.Dev, m.Mapping.Inode}
+		key := m.Mapping.ID()
 		known, seen := f.files[key]
 		if !seen {
 			if file, err := m.Open(); err == nil {
@@ -55,7 +54,7 @@ func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 				file.Close()
 			}
 			if f.files == nil || len(f.files) >= maxFiles {
-				f.files = map[fileKey]*facts{}
+				f.files = map[fileid.ID]*facts{}
 			}
 			f.files[key] = known
 		}
@@ -123,7 +122,7 @@ func (vm *VM) find(at uint64) (place, bool) {
 	}
 	m := &modules[i].Mapping
 	switch {
-	case m.Inode == vm.file.inode && m.Dev == vm.file.dev && m.FileBacked():
+	case m.Inode == vm.file.Inode && m.Dev == vm.file.Dev && m.FileBacked():
 		// The blob may be mapped twice: where the file has it, and near generated code.
 		addr, ok := vm.address(at - m.Start + m.Offset)
 		if !ok || addr < vm.blobStart || addr >= vm.blobEnd {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/coreclr"
 	"github.com/candid-profiler/candid/internal/emulate"
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -30,7 +31,7 @@ var Runtime = runtimes.Runtime{
 	Launched: true,
 	// src/coreclr/jit/jitconfigvalues.h: it keeps what is known of inlined methods, and reports it.
 	InlineEnv: []string{"DOTNET_RichDebugInfo=1"},
-	Finder:    func() runtimes.Finder { return &finder{files: map[fileKey]*facts{}} },
+	Finder:    func() runtimes.Finder { return &finder{files: map[fileid.ID]*facts{}} },
 	// Methods of System.Private.CoreLib in which a thread waits. Which of them is innermost depends on
 	// the version, and on what was inlined. A worker without work is parked.
 	Waits: map[string]profile.State{
@@ -51,9 +52,7 @@ var Runtime = runtimes.Runtime{
 }
 
 // finder looks for CoreCLR in processes, and remembers which files hold it.
-type finder struct{ files map[fileKey]*facts }
-
-type fileKey struct{ dev, inode uint64 }
+type finder struct{ files map[fileid.ID]*facts }
 
 // facts are what a file says about the CoreCLR in it; nil: it has none.
 type facts struct {
@@ -82,7 +81,7 @@ func (f *finder) Without(m target.Mapping) bool {
 	if base == library || strings.EqualFold(base, windowsLibrary) {
 		return false
 	}
-	known, seen := f.files[fileKey{m.Dev, m.Inode}]
+	known, seen := f.files[m.ID()]
 	return seen && known == nil || strings.Contains(base, ".so") || strings.HasSuffix(strings.ToLower(base), ".dll")
 }
 
@@ -170,7 +169,7 @@ func filesOf(t *target.Process, exe string) coreclr.Files {
 
 // facts examines a module's file, unless that was done before.
 func (f *finder) facts(t *target.Process, m target.Module) *facts {
-	key := fileKey{m.Dev, m.Inode}
+	key := m.ID()
 	if k, ok := f.files[key]; ok {
 		return k
 	}

@@ -66,7 +66,7 @@ func (f *finder) openWindows(t *target.Process, code *native.Stepper) (runtimes.
 
 // windowsFacts examines the image that begins with a mapping, unless that was done before.
 func (f *finder) windowsFacts(t *target.Process, m target.Mapping) *facts {
-	key := fileKey{m.Dev, m.Inode}
+	key := m.ID()
 	if k, ok := f.files[key]; ok && (k == nil || k.windows != nil) {
 		return k
 	}
