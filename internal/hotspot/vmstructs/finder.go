@@ -5,21 +5,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
 // Finder looks for Java VMs in many processes. It remembers which files hold none, so that a file
 // is examined once and not for every process that maps it. It is used from one goroutine.
 type Finder struct {
-	without map[fileID]time.Time // files without a VM, and when they were examined
+	without map[fileid.Named]time.Time // files without a VM, and when they were examined
 	now     func() time.Time
 	alike   alike
-}
-
-// fileID identifies a mapped file without opening it.
-type fileID struct {
-	dev, inode uint64
-	path       string
 }
 
 const (
@@ -31,7 +26,7 @@ const (
 )
 
 // NewFinder returns a Finder that knows no file.
-func NewFinder() *Finder { return &Finder{without: map[fileID]time.Time{}, now: time.Now} }
+func NewFinder() *Finder { return &Finder{without: map[fileid.Named]time.Time{}, now: time.Now} }
 
 // Without reports whether the file behind the mapping is known to hold no VM. It looks only at the
 // mapping.
@@ -47,7 +42,7 @@ func (f *Finder) Without(m target.Mapping) bool {
 	if strings.EqualFold(path.Ext(m.Path), ".dll") {
 		return true
 	}
-	at, ok := f.without[fileID{m.Dev, m.Inode, m.Path}]
+	at, ok := f.without[m.File()]
 	return ok && f.now().Sub(at) < trustWithout
 }
 
@@ -59,7 +54,7 @@ func (f *Finder) note(m target.Mapping) {
 	if len(f.without) >= maxWithout {
 		clear(f.without)
 	}
-	f.without[fileID{m.Dev, m.Inode, m.Path}] = f.now()
+	f.without[m.File()] = f.now()
 }
 
 // likelyVM reports whether the name of a mapped file is that of a Java VM.

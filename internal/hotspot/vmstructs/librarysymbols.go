@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -45,26 +46,24 @@ func (vm *VM) LibrarySymbols() (syms, strs []byte, bias uint64, err error) {
 		return fail(err)
 	}
 	defer f.Close()
-	e, err := elf.NewFile(f)
+	e, err := objfile.Open(f)
 	if err != nil {
 		return fail(err)
 	}
 	bias, ok := loadBias(e, maps[i], maps)
-	table := e.SectionByType(elf.SHT_SYMTAB)
+	table := e.SectionOf(elf.SHT_SYMTAB)
 	switch {
 	case !ok:
 		return fail(errors.New("no mapping matches its segments"))
 	case table == nil:
 		return fail(errors.New("it has been stripped"))
-	case e.Class != elf.ELFCLASS64 || e.ByteOrder != binary.LittleEndian || int(table.Link) >= len(e.Sections):
+	case !e.Wide() || e.Order != binary.LittleEndian || e.Linked(table) == nil:
 		return fail(errors.New("they are of no known form"))
-	case table.Size > maxSymbolBytes || e.Sections[table.Link].Size > maxSymbolBytes:
-		return fail(fmt.Errorf("they have %d bytes", table.Size))
 	}
-	if syms, err = table.Data(); err != nil {
+	if syms, err = e.Raw(table, maxSymbolBytes); err != nil {
 		return fail(err)
 	}
-	if strs, err = e.Sections[table.Link].Data(); err != nil {
+	if strs, err = e.Raw(e.Linked(table), maxSymbolBytes); err != nil {
 		return fail(err)
 	}
 	return syms, strs, bias, nil

@@ -1,23 +1,18 @@
 package vmstructs
 
 import (
-	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"sort"
-	"strings"
 
+	"github.com/candid-profiler/candid/internal/fileid"
+	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
 // maxModules bounds how many mapped files are looked at for the VM.
 const maxModules = 512
-
-// maxStrings bounds the dynamic string table that is searched for the VM's symbols, in bytes.
-// libjvm's has about 100 KiB.
-const maxStrings = 64 << 20
 
 // errNoTables is returned for files that hold no VM, whichever process maps them.
 var errNoTables = fmt.Errorf("no VM tables are exported: %w", ErrNotHotSpot)
@@ -31,9 +26,9 @@ func Find(p *target.Process, known *Finder) (symbols map[string]uint64, file str
 	// The first mapping of each file, the likely ones first: most processes are not Java, and
 	// opening every library that they have mapped would be slow.
 	var files []target.Mapping
-	seen := make(map[[2]uint64]bool)
+	seen := make(map[fileid.ID]bool)
 	for _, m := range maps {
-		id := [2]uint64{m.Dev, m.Inode}
+		id := m.ID()
 		if !m.FileBacked() || seen[id] {
 			continue
 		}
@@ -80,67 +75,34 @@ func vmSymbols(p *target.Process, m target.Mapping, maps []target.Mapping) (map[
 	if string(magic[:2]) == "MZ" {
 		return peSymbols(p.Memory(), m.Start)
 	}
-	e, err := elf.NewFile(f)
+	e, err := objfile.Open(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %v: %w", m.Path, err, ErrNotHotSpot)
 	}
-	defer e.Close()
-	if !exportsTables(e) {
+	exports := e.Exports()
+	first, ok := exports.Lookup(symbolNames[0])
+	if !ok || first == 0 {
 		return nil, fmt.Errorf("%s: %w", m.Path, errNoTables)
 	}
 	bias, ok := loadBias(e, m, maps)
 	if !ok {
 		return nil, fmt.Errorf("%s: no mapping matches its segments: %w", m.Path, ErrNotHotSpot)
 	}
-	syms, err := e.DynamicSymbols()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %v: %w", m.Path, err, ErrNotHotSpot)
-	}
 	out := make(map[string]uint64, len(symbolNames))
-	for _, s := range syms {
-		if strings.HasPrefix(s.Name, "gHotSpotVM") && s.Section != elf.SHN_UNDEF {
-			name, _, _ := strings.Cut(s.Name, "@")
-			out[name] = s.Value + bias
+	for _, name := range symbolNames {
+		if at, ok := exports.Lookup(name); ok {
+			out[name] = at + bias
 		}
-	}
-	if out[symbolNames[0]] == 0 {
-		return nil, fmt.Errorf("%s exports no VM tables: %w", m.Path, ErrNotHotSpot)
 	}
 	return out, nil
 }
 
-// exportsTables looks for the name in the dynamic string table, which is much faster than decoding
-// all symbols.
-func exportsTables(e *elf.File) bool {
-	s := e.Section(".dynstr")
-	if s == nil || s.Type == elf.SHT_NOBITS || s.Size > maxStrings {
-		return false
-	}
-	want, buf, keep := []byte(symbolNames[0]), make([]byte, 64<<10), 0
-	r := s.Open()
-	for {
-		n, err := io.ReadFull(r, buf[keep:])
-		if bytes.Contains(buf[:keep+n], want) {
-			return true
-		}
-		if err != nil {
-			return false
-		}
-		keep = copy(buf, buf[len(buf)-len(want):])
-	}
-}
-
-// loadBias returns what to add to the file's addresses, from any mapping of the file that starts
-// where a segment does.
-func loadBias(e *elf.File, file target.Mapping, maps []target.Mapping) (uint64, bool) {
-	const page = 4096 // segments are aligned to at least this
-	for _, m := range maps {
-		if m.Dev != file.Dev || m.Inode != file.Inode {
-			continue
-		}
-		for _, p := range e.Progs {
-			if p.Type == elf.PT_LOAD && p.Off&^(page-1) == m.Offset {
-				return m.Start - p.Vaddr&^(page-1), true
+// loadBias returns what to add to the addresses of the file that a mapping is of, one of maps.
+func loadBias(e *objfile.File, file target.Mapping, maps []target.Mapping) (uint64, bool) {
+	for _, m := range target.ModulesOf(maps) {
+		if m.ID() == file.ID() {
+			if bias, ok := m.Bias(e.Segments); ok {
+				return bias, true
 			}
 		}
 	}
