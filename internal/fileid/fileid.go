@@ -20,8 +20,10 @@ type Named struct {
 // Content identifies a file's content: a file that was replaced or written since has another.
 type Content struct {
 	ID
-	Size    int64 // bytes
-	Changed int64 // when content or attributes were last changed, ns since 1970; on Windows when it was last written
+	Size int64 // bytes
+	// Changed is when content, name or attributes were last changed, ns since 1970: package managers and builds
+	// set the time of the last write to what they like. On Windows it is that time nevertheless.
+	Changed int64
 }
 
 // Of returns the identity of an opened file. Its ID is zero if the system does not report one. The error is

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/winsys"
 )
 
@@ -51,7 +52,8 @@ func (p *Process) Mappings() ([]Mapping, error) {
 		m.Offset = m.Start - base
 		if r.path != "" {
 			m.Path = r.path
-			m.Dev, m.Inode = p.fileID(m.Path)
+			id := p.fileID(m.Path)
+			m.Dev, m.Inode = id.Dev, id.Inode
 			if r.info.Type == memImage && m.Start == base {
 				if im := p.imageAt(base, m.Path); im != nil {
 					out = append(out, im.whole(m)...)
@@ -90,7 +92,8 @@ func (p *Process) loaded(h windows.Handle) []Mapping {
 			continue // it is being loaded or unloaded, or the entry is made up
 		}
 		m := Mapping{Start: l.Base, End: l.Base + pageSize, Perm: PermRead, Path: im.path}
-		m.Dev, m.Inode = p.fileID(im.path)
+		id := p.fileID(im.path)
+		m.Dev, m.Inode = id.Dev, id.Inode
 		out = append(out, im.whole(m)...)
 	}
 	slices.SortStableFunc(out, func(a, b Mapping) int { return cmp.Compare(a.Start, b.Start) })
@@ -148,28 +151,30 @@ func permOf(protect uint32) Perm {
 	return 0
 }
 
-// fileID returns the identity of a mapped file, 0 and 0 if it cannot be opened.
-func (p *Process) fileID(path string) (dev, inode uint64) {
+// fileID returns the identity of a mapped file, the zero value if it cannot be opened.
+func (p *Process) fileID(path string) fileid.ID {
 	if !wholePath(path) {
-		return 0, 0
+		return fileid.ID{}
 	}
 	p.sys.mu.Lock()
 	id, ok := p.sys.files[path]
 	p.sys.mu.Unlock()
 	if ok {
-		return id[0], id[1]
+		return id
 	}
 	if f, err := os.Open(path); err == nil {
-		id[0], id[1] = FileID(f)
+		if c, err := fileid.Of(f); err == nil {
+			id = c.ID
+		}
 		f.Close()
 	}
 	p.sys.mu.Lock()
 	defer p.sys.mu.Unlock()
 	if p.sys.files == nil || len(p.sys.files) > maxSpace {
-		p.sys.files = map[string][2]uint64{}
+		p.sys.files = map[string]fileid.ID{}
 	}
 	p.sys.files[path] = id
-	return id[0], id[1]
+	return id
 }
 
 // image is the layout of an image of the PE format in a process.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/winsys"
 )
 
@@ -18,7 +19,7 @@ import (
 type processSystem struct {
 	mu     sync.Mutex
 	handle windows.Handle       // 0: none
-	files  map[string][2]uint64 // identities of mapped files, by path: they cannot be replaced while they are mapped
+	files  map[string]fileid.ID // identities of mapped files, by path: they cannot be replaced while they are mapped
 	images map[uint64]*image    // by base; those of images that were unloaded may be among them
 
 	regionReader regionReader
@@ -186,7 +187,7 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dev, inode := FileID(f); dev != m.Dev || inode != m.Inode {
+	if c, err := fileid.Of(f); err != nil || c.ID != m.ID() {
 		f.Close()
 		return nil, fmt.Errorf("open %s: %w", m.Path, ErrStale)
 	}
@@ -199,16 +200,6 @@ func (p *Process) OpenInRoot(path string) (*os.File, error) { return os.Open(pat
 // OpenPerfMap returns an error that wraps fs.ErrNotExist: perf maps are Linux's.
 func (p *Process) OpenPerfMap() (*os.File, error) {
 	return nil, fmt.Errorf("perf map of process %d: %w", p.PID, fs.ErrNotExist)
-}
-
-// FileID returns the number of the volume that an open file is on, and the file's number there; 0
-// and 0 if they are not told.
-func FileID(f *os.File) (dev, inode uint64) {
-	var info windows.ByHandleFileInformation
-	if windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info) != nil {
-		return 0, 0
-	}
-	return uint64(info.VolumeSerialNumber), uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)
 }
 
 // Threads lists the process's threads, by ascending TID.

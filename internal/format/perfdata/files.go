@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/symbol"
@@ -135,15 +136,15 @@ func (fs *files) permit(f *os.File) {
 
 // check returns an error unless f is the file that was mapped.
 func (fs *files) check(f *os.File, want file) error {
-	st, err := f.Stat()
+	is, err := fileid.Of(f)
 	if err != nil {
 		return err
 	}
-	if st.Size() == 0 {
+	if is.Size == 0 {
 		return fmt.Errorf("it is empty: %w", target.ErrStale)
 	}
 	if want.id != "" {
-		id, err := symbol.BuildID(f, st.Size())
+		id, err := symbol.BuildID(f, is.Size)
 		if err != nil || id != want.id {
 			return fmt.Errorf("it is not the file that was recorded: %w", target.ErrStale)
 		}
@@ -152,7 +153,7 @@ func (fs *files) check(f *os.File, want file) error {
 	switch {
 	case !fs.same:
 		return fmt.Errorf("the recording is of another machine and has no build id of it: %w", target.ErrStale)
-	case fs.written.IsZero() || changedAt(st).After(fs.written):
+	case fs.written.IsZero() || time.Unix(0, is.Changed).After(fs.written):
 		return fmt.Errorf("it was changed after the recording: %w", target.ErrStale)
 	}
 	return nil
