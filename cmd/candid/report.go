@@ -54,6 +54,9 @@ FILE is a profile in a format that candid reads, '-' is standard input:
   candid report app.jfr --view threads
   candid report wall.jfr --view states         what threads were doing
   candid report wall.jfr --state sleeping      where they slept
+  candid report heap.pb.gz --event alloc_space another value of a Go heap profile
+  candid report cpu.pb.gz --view labels        what the samples' labels are, and the share of each
+  candid report cpu.pb.gz --label tenant=acme  only what is labelled so
   candid report app.jfr --event page-faults    another event of the recording
   candid report app.jfr --from 30s --to -5s    without the first 30 s and the last 5 s
   candid report app.jfr --from 14:03 --to 14:05:30

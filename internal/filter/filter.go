@@ -37,6 +37,7 @@ type Words struct {
 	Thread      string   // expression
 	ThreadKinds []string // of the function ThreadKinds
 	States      []string // of profile.StateNames, and Waits
+	Labels      []string // each a key, or KEY=EXPRESSION
 	Focus       string   // expression
 	Ignore      string   // expression
 	From, To    string   // as ParseMoment reads them
@@ -95,6 +96,21 @@ func Parse(w Words) (*Spec, error) {
 		}
 		s.filter.States = s.filter.States.With(st)
 	}
+	for _, text := range w.Labels {
+		key, expr, valued := strings.Cut(text, "=")
+		if key == "" {
+			return nil, wrong("--label %q: write KEY=REGEX, or KEY for any value", text)
+		}
+		l := profile.LabelFilter{Key: key}
+		if valued {
+			re, err := regexp.Compile(expr)
+			if err != nil {
+				return nil, wrong("--label: %v", err)
+			}
+			l.Value = re
+		}
+		s.filter.Labels = append(s.filter.Labels, l)
+	}
 	var err error
 	if s.from, err = ParseMoment(w.From); err != nil {
 		return nil, wrong("--from %q: %v", w.From, err)
@@ -127,7 +143,7 @@ func (s *Spec) noStretch() error {
 // Filters reports whether anything but the event is asked for.
 func (s *Spec) Filters() bool {
 	w := s.words
-	return w.Process != "" || w.Thread != "" || w.ThreadKinds != nil || w.States != nil || w.Focus != "" || w.Ignore != "" || s.from.kind != unset || s.to.kind != unset
+	return w.Process != "" || w.Thread != "" || w.ThreadKinds != nil || w.States != nil || w.Labels != nil || w.Focus != "" || w.Ignore != "" || s.from.kind != unset || s.to.kind != unset
 }
 
 // Event returns the name of the event that is asked for, "" for none.
@@ -146,6 +162,9 @@ func (s *Spec) String() string {
 	add("--thread", w.Thread)
 	add("--thread-kind", strings.Join(w.ThreadKinds, ","))
 	add("--state", strings.Join(w.States, ","))
+	for _, l := range w.Labels {
+		add("--label", l)
+	}
 	add("--focus", w.Focus)
 	add("--ignore", w.Ignore)
 	add("--from", w.From)
@@ -306,6 +325,13 @@ func (s *Spec) check(p *profile.Profile, n Passed) error {
 			}
 		}
 		why = "; the states in it are " + strings.Join(names, ", ")
+	}
+	if s.words.Labels != nil {
+		if keys := p.LabelKeys(); keys != nil {
+			why += "; the labels in it are " + strings.Join(keys, ", ")
+		} else {
+			why += "; it has no labels"
+		}
 	}
 	return fmt.Errorf("%w: none of %s passes %s%s%s", ErrEmpty, grouped(n.All), s, why, n.unknown())
 }

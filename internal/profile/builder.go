@@ -23,7 +23,12 @@ type Builder struct {
 	thread map[[2]int]uint32
 	named  map[namedThread]uint32
 	calls  map[string]uint16
-	early  *early // leaves samples out; nil: none
+	// Of Labeled: indices by labels and system call.
+	labeled   map[string]uint16
+	labelKey  []byte
+	unlabeled uint64
+
+	early *early // leaves samples out; nil: none
 
 	// For samples that are not in Samples: see Keep.
 	keep      Keep
@@ -142,19 +147,25 @@ func (b *Builder) Syscall(name string) uint16 {
 	}
 	i, ok := b.calls[name]
 	if !ok {
-		const most = 4096
-		if len(b.calls) >= most {
+		if len(b.calls) >= maxSyscalls || len(b.p.Syscalls) >= maxCircumstances {
 			return 0
 		}
 		if b.calls == nil {
 			b.calls = make(map[string]uint16)
-			b.p.Syscalls = []string{""}
 		}
-		i = uint16(len(b.p.Syscalls))
-		b.p.Syscalls = append(b.p.Syscalls, PlainText(name))
+		i = b.circumstance(PlainText(name))
 		b.calls[name] = i
 	}
 	return i
+}
+
+// circumstance appends to Syscalls, and returns the index.
+func (b *Builder) circumstance(call string) uint16 {
+	if len(b.p.Syscalls) == 0 {
+		b.p.Syscalls = []string{""}
+	}
+	b.p.Syscalls = append(b.p.Syscalls, call)
+	return uint16(len(b.p.Syscalls) - 1)
 }
 
 // Func returns the index of f in Funcs.

@@ -40,6 +40,7 @@ type Filter struct {
 	// OneThread is the index of the only thread to choose; nil for all.
 	OneThread *uint32
 	States    StateSet       // only threads in these states; empty: in any
+	Labels    []LabelFilter  // only samples that all of them choose
 	Focus     *regexp.Regexp // only stacks with a function whose name matches
 	Ignore    *regexp.Regexp // no stacks with a function whose name matches
 	// From and To are since the beginning of the recording; To 0 is its end. The part of a wait
@@ -219,6 +220,7 @@ type matcher struct {
 	p             *Profile
 	threads       []bool // by index into Threads
 	states        StateSet
+	labels        []bool // by index into Syscalls, or nil
 	focus, ignore []bool // by index into Nodes, or nil
 	from, to      uint64
 }
@@ -228,6 +230,7 @@ func (p *Profile) matcher(f Filter) matcher {
 		p:       p,
 		threads: p.ThreadsOf(f),
 		states:  f.States,
+		labels:  p.labeledAs(f.Labels),
 		focus:   p.nodesWith(f.Focus),
 		ignore:  p.nodesWith(f.Ignore),
 		from:    uint64(max(f.From, 0)),
@@ -249,6 +252,9 @@ func (p *Profile) ThreadsOf(f Filter) []bool {
 // part reports whether a sample is chosen, and how much of its weight is.
 func (m *matcher) part(s *Sample) (weight uint64, ok bool) {
 	if !m.threads[s.Thread] || !m.states.Has(s.State) || m.focus != nil && !m.focus[s.Node] || m.ignore != nil && m.ignore[s.Node] {
+		return 0, false
+	}
+	if m.labels != nil && !m.labels[s.Syscall] {
 		return 0, false
 	}
 	if m.from == 0 && m.to == 0 {

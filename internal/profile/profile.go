@@ -22,6 +22,9 @@ type Profile struct {
 	// Syscalls are the names of system calls that samples are in; the first one is none. nil means
 	// the same as only that.
 	Syscalls []string
+	// Labels are, by index into Syscalls, the labels of samples with that index: each combination of
+	// a system call and labels has one. It is shorter than Syscalls if the last ones have no labels.
+	Labels [][]Label
 	// Observations are what was seen beside the samples.
 	Observations []Observation
 
@@ -80,6 +83,9 @@ type Event struct {
 	Kind   EventKind
 	Unit   string // "nanoseconds", "count", "bytes"
 	Period uint64 // nominal weight of one sample
+	// Column is which of the values of a sample it is in the file that was read, from 1 on; 0 if
+	// samples have one value there. Each value of a sample is a Sample of its own here.
+	Column uint16
 }
 
 // NamedEvent returns an event of a file that does not say its kind.
@@ -149,7 +155,8 @@ type Sample struct {
 	Node   uint32 // innermost frame of its stack
 	Thread uint32 // index into Threads
 	Event  uint16 // index into Events
-	// Syscall is the index into Syscalls of the system call that the thread is in; 0: none.
+	// Syscall is the index of the system call that the thread is in, and of the sample's labels, into
+	// Syscalls and Labels; 0: none.
 	Syscall uint16
 	State   State
 	End     walk.End // how its stack ends on the outer side

@@ -42,6 +42,27 @@ func (s *Selection) ByState() []StateCount {
 		}
 		rows = append(rows, row)
 	}
+	return SortStates(rows)
+}
+
+// SortStates returns the sums of rows of the same state and system call: the most weight first.
+func SortStates(rows []StateCount) []StateCount {
+	type key struct {
+		state State
+		call  string
+	}
+	at := make(map[key]int, len(rows))
+	merged := rows[:0]
+	for _, r := range rows {
+		k := key{r.State, r.Syscall}
+		if i, ok := at[k]; ok {
+			merged[i].Add(r.Count)
+			continue
+		}
+		at[k] = len(merged)
+		merged = append(merged, r)
+	}
+	rows = merged
 	slices.SortStableFunc(rows, func(a, b StateCount) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Samples, a.Samples))
 	})

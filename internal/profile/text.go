@@ -83,6 +83,12 @@ func (p *Profile) Clean() {
 	for i := range p.Syscalls {
 		p.Syscalls[i] = PlainText(p.Syscalls[i])
 	}
+	for _, set := range p.Labels {
+		for i := range set {
+			l := &set[i]
+			l.Key, l.Text, l.Unit = PlainText(l.Key), PlainText(l.Text), PlainText(l.Unit)
+		}
+	}
 	for i := range p.Observations {
 		p.Observations[i].plain()
 	}

@@ -71,6 +71,12 @@ func (pg *page) header(s *profile.Selection) {
 		}
 		pg.wrapped("  events: ", names)
 	}
+	if keys := p.LabelKeys(); len(keys) > 0 {
+		for i := range keys {
+			keys[i] = clean(keys[i])
+		}
+		pg.wrapped("  labels: ", keys)
+	}
 	if s.HasStates() {
 		states := s.States()
 		pg.line("  states: %s", statesOf(states[:], s.Chosen))

@@ -39,7 +39,10 @@ type Report struct {
 	Event  Event   `json:"event"`
 	Events []Event `json:"events"` // all events of the recording
 	// States are what threads were doing, by state and system call.
-	States    []State `json:"states"`
+	States []State `json:"states"`
+	// Labels are what samples say of themselves, by key and value; absent if they say nothing. A
+	// sample with several counts for each.
+	Labels    []Label `json:"labels,omitempty"`
 	All       Count   `json:"all"`                 // of the event, before any filter
 	Shown     Count   `json:"shown"`               // what the filter left: all counts below are of it
 	Unknown   uint64  `json:"unknown_thread_kind"` // left out because the kind of their thread is not known
@@ -89,6 +92,14 @@ type State struct {
 	State   string `json:"state"`
 	Syscall string `json:"syscall"` // the one they were in; "": none
 	Self    Count  `json:"count"`
+}
+
+// Label is something that samples say of themselves. Value is a text, or a number in Unit.
+type Label struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+	Unit  string `json:"unit,omitempty"`
+	Self  Count  `json:"count"`
 }
 
 // Count is a number of samples and their weight.
@@ -194,6 +205,13 @@ func Make(s *profile.Selection, o Options) *Report {
 	}
 	for _, st := range s.ByState() {
 		r.States = append(r.States, State{st.State.String(), text(st.Syscall), Count(st.Count)})
+	}
+	for _, l := range s.ByLabel() {
+		row := Label{Key: text(l.Key), Value: l.Number, Unit: text(l.Unit), Self: Count(l.Count)}
+		if l.IsText {
+			row.Value = text(l.Text)
+		}
+		r.Labels = append(r.Labels, row)
 	}
 	for _, row := range s.ByThread() {
 		t := thread(p, row)

@@ -20,12 +20,13 @@ const (
 	ViewTree    View = "tree"    // who calls whom, from the thread's first frame on
 	ViewCallers View = "callers" // who called the methods that Options.Callers matches
 	ViewStates  View = "states"  // what threads were doing: running, asleep in which call
+	ViewLabels  View = "labels"  // what the samples say of themselves: classes, tenants, sizes
 	ViewThreads View = "threads" // each thread, beside the CPU time that the kernel counted
 )
 
 // ViewNames returns the names of the views.
 func ViewNames() []string {
-	return []string{string(ViewMethods), string(ViewTree), string(ViewCallers), string(ViewThreads), string(ViewStates)}
+	return []string{string(ViewMethods), string(ViewTree), string(ViewCallers), string(ViewThreads), string(ViewStates), string(ViewLabels)}
 }
 
 // ParseView returns the view of a name.

@@ -31,6 +31,8 @@ func Text(w io.Writer, p *profile.Profile, o Options) error {
 		pg.threads(s, o)
 	case o.View == ViewStates && !o.ByThread:
 		pg.states(s, o)
+	case o.View == ViewLabels && !o.ByThread:
+		pg.labels(s, o)
 	case o.ByThread:
 		pg.eachThread(s, o)
 	default:
@@ -50,6 +52,8 @@ func (pg *page) view(s *profile.Selection, o Options) {
 		pg.callers(s, o)
 	case ViewStates:
 		pg.states(s, o)
+	case ViewLabels:
+		pg.labels(s, o)
 	default:
 		pg.methods(s, o)
 	}

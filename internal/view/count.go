@@ -235,9 +235,7 @@ func (r *Recording) finish(p *partial, q *Query) *Counts {
 		}
 		out.States = append(out.States, row)
 	}
-	slices.SortStableFunc(out.States, func(a, b profile.StateCount) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Samples, a.Samples))
-	})
+	out.States = profile.SortStates(out.States)
 	return out
 }
 

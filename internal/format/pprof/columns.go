@@ -1,11 +1,16 @@
 package pprof
 
 import (
+	"slices"
+
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
 const maxEvents = 1 << 10
 
+// columns decides which event each value of a sample is of. A file whose samples have several values
+// and none that counts samples, such as a heap profile of Go, is written again as it was: its events
+// say their column.
 func (r *reader) columns(p *profile.Profile) {
 	r.countColumn = -1
 	r.eventOf = map[int]int{}
@@ -23,6 +28,13 @@ func (r *reader) columns(p *profile.Profile) {
 	}
 	if r.ours && len(columns) == len(p.Events) {
 		for e, col := range columns {
+			if r.countColumn < 0 { // the order is that of another program
+				e = slices.IndexFunc(p.Events, func(e profile.Event) bool { return e.Name == r.types[col].Name && e.Column == 0 })
+				if e < 0 {
+					continue
+				}
+				p.Events[e].Column = uint16(col + 1)
+			}
 			r.eventOf[col] = e
 		}
 		return
@@ -39,6 +51,9 @@ func (r *reader) columns(p *profile.Profile) {
 		e := r.types[col]
 		if e.Name == r.periodType {
 			e.Period = r.period
+		}
+		if r.countColumn < 0 && len(columns) > 1 {
+			e.Column = uint16(col + 1)
 		}
 		r.eventOf[col] = len(p.Events)
 		p.Events = append(p.Events, e)

@@ -106,8 +106,9 @@ type reader struct {
 	eventOf     map[int]int // by column: index into Events
 	merged      bool        // counts could not be unfolded
 
-	ids, values []uint64 // of the sample being read
-	skids       []string // of the sample that is read: labelSkid
+	ids, values []uint64        // of the sample being read
+	skids       []string        // of the sample that is read: labelSkid
+	labels      []profile.Label // of the sample that is read, those that candid has no field for
 }
 
 func (r *reader) text(i uint64) string {
@@ -165,6 +166,9 @@ func (r *reader) parse(data []byte) error {
 				return err
 			}
 		}
+	}
+	if n := r.b.Unlabeled(); n > 0 {
+		r.p.Meta.Notes = append(r.p.Meta.Notes, fmt.Sprintf("the file has too many different labels: %d samples are without", n))
 	}
 	if r.merged {
 		r.p.Meta.Notes = append(r.p.Meta.Notes, "the file's samples are too many to count one by one: equal ones are counted once")

@@ -19,16 +19,19 @@ const (
 	maxComments = 1 << 12
 )
 
+// maxLabels is how many labels of a sample are kept: Go's programs have a handful.
+const maxLabels = 64
+
 // maxSkid is more than the number of functions that call each other to enable interrupts.
 const maxSkid = 8
 
 // sample reads one Sample of the file: for each of its values that is not zero, as many samples as
 // it counts.
 func (r *reader) sample(data []byte) error {
-	r.ids, r.values, r.skids = r.ids[:0], r.values[:0], r.skids[:0]
+	r.ids, r.values, r.skids, r.labels = r.ids[:0], r.values[:0], r.skids[:0], r.labels[:0]
 	var s profile.Sample
 	var key threadKey
-	var event, kind string
+	var event, kind, call string
 	c := cursor{rest: data}
 	for c.next() {
 		switch c.field {
@@ -40,7 +43,7 @@ func (r *reader) sample(data []byte) error {
 		case sampleValue:
 			r.values, _ = c.numbers(r.values, maxTypes)
 		case sampleLabel:
-			if err := r.label(c.data, &s, &key, &event, &kind); err != nil {
+			if err := r.label(c.data, &s, &key, &event, &kind, &call); err != nil {
 				return err
 			}
 		}
@@ -72,6 +75,7 @@ func (r *reader) sample(data []byte) error {
 	}
 	s.Node = node
 	s.Thread = r.thread(key)
+	s.Syscall = r.b.Labeled(call, r.labels)
 	if t := &r.p.Threads[s.Thread]; t.Kind == "" && slices.Contains(profile.ThreadKinds(), kind) {
 		t.Kind = kind
 	}
@@ -135,8 +139,8 @@ func (r *reader) add(s profile.Sample, count, weight uint64) error {
 	return r.b.Err()
 }
 
-func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event, kind *string) error {
-	var name, text string
+func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event, kind, call *string) error {
+	var name, text, unit string
 	var num uint64
 	c := cursor{rest: data}
 	for c.next() {
@@ -147,7 +151,13 @@ func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event, ki
 			text = r.text(c.value)
 		case labelNum:
 			num = c.value
+		case labelNumUnit:
+			unit = r.text(c.value)
 		}
+	}
+	if !r.ours && privateLabel(name) {
+		r.keep(name, text, num, unit)
+		return c.err
 	}
 	switch name {
 	case labelThread:
@@ -161,15 +171,32 @@ func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event, ki
 	case labelPID, "process_id":
 		key.pid = int(num)
 	case labelState:
-		s.State, _ = profile.StateByName(text)
+		var ok bool
+		if s.State, ok = profile.StateByName(text); !ok {
+			r.keep(name, text, num, unit)
+		}
 	case labelCall:
-		s.Syscall = r.b.Syscall(text)
+		*call = text
 	case labelStack:
 		s.End, s.Flags = parseQuality(text)
 	case labelEvent:
 		*event = text
+	default:
+		r.keep(name, text, num, unit)
 	}
 	return c.err
+}
+
+// keep keeps a label that candid has no field for.
+func (r *reader) keep(key, text string, num uint64, unit string) {
+	if len(r.labels) == maxLabels {
+		return
+	}
+	if text != "" {
+		r.labels = append(r.labels, profile.TextLabel(key, text))
+	} else {
+		r.labels = append(r.labels, profile.Label{Key: key, Number: int64(num), Unit: unit})
+	}
 }
 
 func (r *reader) thread(k threadKey) uint32 {

@@ -62,3 +62,12 @@ const (
 	labelStack  = "stack" // quality, see quality.go
 	labelEvent  = "event" // only if there are several
 )
+
+// privateLabel reports whether a label means something else in files that candid did not write.
+func privateLabel(key string) bool {
+	switch key {
+	case labelKind, labelSkid, labelStack, labelEvent:
+		return true
+	}
+	return false
+}

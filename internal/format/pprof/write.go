@@ -60,7 +60,9 @@ type writer struct {
 	nextFunc  uint64
 	nextLoc   uint64
 	chains    locations.Chains
-	bare      bool // WriteSums
+	bare      bool             // WriteSums
+	values    protobuf.Message // of the Sample that is being written
+	columns   []int            // the events in the order of values; none of them counts samples; nil: one does
 }
 
 // field writes one field of the Profile message.
@@ -104,9 +106,15 @@ func (w *writer) valueType(name, unit string) protobuf.Message {
 // write writes the profile, and in it what samples writes.
 func (w *writer) write(samples func()) {
 	p := w.p
-	w.field(profileSampleType, w.valueType("samples", "count"))
-	for _, e := range p.Events {
-		w.field(profileSampleType, w.valueType(e.Name, e.Unit))
+	w.columns = columnsOf(p.Events)
+	if w.columns == nil {
+		w.field(profileSampleType, w.valueType("samples", "count"))
+		for _, e := range p.Events {
+			w.field(profileSampleType, w.valueType(e.Name, e.Unit))
+		}
+	}
+	for _, i := range w.columns {
+		w.field(profileSampleType, w.valueType(p.Events[i].Name, p.Events[i].Unit))
 	}
 	samples()
 	if !p.Meta.Start.IsZero() {
@@ -149,15 +157,28 @@ func (w *writer) samples() {
 	p := w.p
 	w.chains = locations.New(p)
 	w.locations = make([]uint64, w.chains.Len())
+	if w.columns != nil {
+		w.severalValues()
+		return
+	}
 	for g, c := range locations.Sums(p) {
-		if w.sample(g, c.Samples, c.Weight); w.err != nil {
+		list := protowire.AppendVarint(w.values[:0], c.Samples)
+		for e := range p.Events {
+			if e == int(g.Event) {
+				list = protowire.AppendVarint(list, c.Weight)
+			} else {
+				list = append(list, 0)
+			}
+		}
+		w.values = list
+		if w.sample(g); w.err != nil {
 			return
 		}
 	}
 }
 
-// sample writes one Sample of pprof: all samples that differ only in time.
-func (w *writer) sample(g locations.Group, count, weight uint64) {
+// sample writes one Sample of pprof, with w.values: all samples that differ only in time.
+func (w *writer) sample(g locations.Group) {
 	var m, list protobuf.Message
 	before := w.p.BeforeSkid(g.Node)
 	for chain := range w.chains.Stack(before) {
@@ -165,15 +186,7 @@ func (w *writer) sample(g locations.Group, count, weight uint64) {
 	}
 	m.Bytes(sampleLocation, list)
 
-	list = protowire.AppendVarint(list[:0], count)
-	for e := range w.p.Events {
-		if e == int(g.Event) {
-			list = protowire.AppendVarint(list, weight)
-		} else {
-			list = append(list, 0)
-		}
-	}
-	m.Bytes(sampleValue, list)
+	m.Bytes(sampleValue, w.values)
 
 	t := w.p.Threads[g.Thread]
 	w.label(&m, labelThread, t.Name)
@@ -188,11 +201,22 @@ func (w *writer) sample(g locations.Group, count, weight uint64) {
 	if g.Syscall != 0 {
 		w.label(&m, labelCall, w.p.Syscalls[g.Syscall])
 	}
-	if len(w.p.Events) > 1 {
+	if len(w.p.Events) > 1 && w.columns == nil {
 		w.label(&m, labelEvent, w.p.Events[g.Event].Name)
 	}
-	w.numLabel(&m, labelTID, t.TID)
-	w.numLabel(&m, labelPID, t.PID)
+	if w.columns == nil || t.TID != 0 || t.PID != 0 {
+		w.numLabel(&m, labelTID, int64(t.TID), "id")
+		w.numLabel(&m, labelPID, int64(t.PID), "id")
+	}
+	if int(g.Syscall) < len(w.p.Labels) {
+		for _, l := range w.p.Labels[g.Syscall] {
+			if l.IsText {
+				w.label(&m, l.Key, l.Text)
+			} else {
+				w.numLabel(&m, l.Key, l.Number, l.Unit)
+			}
+		}
+	}
 	w.field(profileSample, m)
 }
 
@@ -206,12 +230,12 @@ func (w *writer) label(m *protobuf.Message, key, value string) {
 	m.Bytes(sampleLabel, l)
 }
 
-func (w *writer) numLabel(m *protobuf.Message, key string, value int) {
+// numLabel writes a label with a number. Without a unit pprof takes the key for one and guesses bytes.
+func (w *writer) numLabel(m *protobuf.Message, key string, value int64, unit string) {
 	var l protobuf.Message
 	l.Uint(labelKey, w.str(key))
 	l.Uint(labelNum, uint64(value))
-	// Without a unit pprof takes the key for one and guesses bytes.
-	l.Uint(labelNumUnit, w.str("id"))
+	l.Uint(labelNumUnit, w.str(unit))
 	m.Bytes(sampleLabel, l)
 }
 

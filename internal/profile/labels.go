@@ -1,0 +1,218 @@
+package profile
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Label is something that a sample says of itself, beside its stack: the class of an allocated
+// object, the tenant that a request is of, the size of a block.
+type Label struct {
+	Key string
+	// Text is the value, unless the value is a number.
+	Text   string
+	Number int64
+	Unit   string // of Number, as the file calls it; ""
+	IsText bool
+}
+
+// TextLabel returns a label whose value is a text.
+func TextLabel(key, text string) Label { return Label{Key: key, Text: text, IsText: true} }
+
+// Value returns the value for people.
+func (l *Label) Value() string {
+	if l.IsText {
+		return l.Text
+	}
+	if l.Unit != "" {
+		return strconv.FormatInt(l.Number, 10) + " " + l.Unit
+	}
+	return strconv.FormatInt(l.Number, 10)
+}
+
+func (l Label) compare(o Label) int {
+	return cmp.Or(cmp.Compare(l.Key, o.Key), cmp.Compare(l.Text, o.Text), cmp.Compare(l.Number, o.Number), cmp.Compare(l.Unit, o.Unit))
+}
+
+// maxCircumstances is the number of different combinations of a system call and labels that a
+// profile has at most; Sample.Syscall is an index into them. maxSyscalls is that of those without
+// labels: more than any system has.
+const (
+	maxCircumstances = 1 << 16
+	maxSyscalls      = 4096
+)
+
+// Labeled returns the index of a system call with labels, as Syscall does for one without. The
+// labels are sorted. If a profile has too many combinations, a further one keeps only its system
+// call, and Unlabeled counts it.
+func (b *Builder) Labeled(call string, labels []Label) uint16 {
+	if len(labels) == 0 {
+		return b.Syscall(call)
+	}
+	for i := range labels {
+		labels[i].Key, labels[i].Text, labels[i].Unit = PlainText(labels[i].Key), PlainText(labels[i].Text), PlainText(labels[i].Unit)
+	}
+	slices.SortFunc(labels, Label.compare)
+	b.labelKey = append(b.labelKey[:0], FormatLabels(labels)...)
+	b.labelKey = append(append(b.labelKey, 0), call...)
+	i, ok := b.labeled[string(b.labelKey)]
+	if !ok {
+		if len(b.p.Syscalls) >= maxCircumstances || b.taken.Pass() != nil {
+			b.unlabeled++
+			return b.Syscall(call)
+		}
+		if b.labeled == nil {
+			b.labeled = make(map[string]uint16)
+		}
+		i = b.circumstance(PlainText(call))
+		b.p.Labels = append(b.p.Labels, make([][]Label, len(b.p.Syscalls)-len(b.p.Labels))...)
+		b.p.Labels[i] = slices.Clone(labels)
+		b.labeled[string(b.labelKey)] = i
+	}
+	return i
+}
+
+// Unlabeled returns how many samples lost their labels because there were too many different ones.
+func (b *Builder) Unlabeled() uint64 { return b.unlabeled }
+
+// LabelsOf returns the labels of a sample, sorted by key.
+func (p *Profile) LabelsOf(s *Sample) []Label { return p.labels(int(s.Syscall)) }
+
+func (p *Profile) labels(i int) []Label {
+	if i < len(p.Labels) {
+		return p.Labels[i]
+	}
+	return nil
+}
+
+// FormatLabels returns labels as a text that ParseLabels reads.
+func FormatLabels(labels []Label) string {
+	var b []byte
+	for i := range labels {
+		l := &labels[i]
+		b = append(strconv.AppendQuote(b, l.Key), '=')
+		if l.IsText {
+			b = strconv.AppendQuote(b, l.Text)
+		} else {
+			b = strconv.AppendQuote(strconv.AppendInt(b, l.Number, 10), l.Unit)
+		}
+		b = append(b, ' ')
+	}
+	return string(b)
+}
+
+// maxLabels is the number of labels that a sample has at most.
+const maxLabels = 256
+
+// ParseLabels reads what FormatLabels wrote, up to the first part that is malformed.
+func ParseLabels(s string) (labels []Label) {
+	quoted := func() (string, bool) {
+		q, err := strconv.QuotedPrefix(s)
+		if err != nil {
+			return "", false
+		}
+		s = s[len(q):]
+		text, err := strconv.Unquote(q)
+		return text, err == nil
+	}
+	for s != "" && len(labels) < maxLabels {
+		var l Label
+		var ok bool
+		if l.Key, ok = quoted(); !ok || !strings.HasPrefix(s, "=") {
+			return labels
+		}
+		s = s[1:]
+		if l.IsText = strings.HasPrefix(s, `"`); l.IsText {
+			l.Text, ok = quoted()
+		} else if digits, _, found := strings.Cut(s, `"`); found {
+			n, err := strconv.ParseInt(digits, 10, 64)
+			s = s[len(digits):]
+			l.Unit, ok = quoted()
+			l.Number, ok = n, ok && err == nil
+		} else {
+			ok = false
+		}
+		if !ok {
+			return labels
+		}
+		labels = append(labels, l)
+		s = strings.TrimPrefix(s, " ")
+	}
+	return labels
+}
+
+// LabelFilter chooses samples by a label.
+type LabelFilter struct {
+	Key   string
+	Value *regexp.Regexp // nil: any value
+}
+
+// chooses reports whether one of the labels is what the filter asks for.
+func (f *LabelFilter) chooses(labels []Label) bool {
+	return slices.ContainsFunc(labels, func(l Label) bool {
+		return l.Key == f.Key && (f.Value == nil || f.Value.MatchString(l.Value()))
+	})
+}
+
+// labeledAs reports for every index of Syscalls whether all filters choose its labels; nil: no
+// filter.
+func (p *Profile) labeledAs(filters []LabelFilter) []bool {
+	if len(filters) == 0 {
+		return nil
+	}
+	takes := make([]bool, max(len(p.Syscalls), 1))
+	for i := range takes {
+		takes[i] = !slices.ContainsFunc(filters, func(f LabelFilter) bool { return !f.chooses(p.labels(i)) })
+	}
+	return takes
+}
+
+// LabelKeys returns the keys of all labels, sorted.
+func (p *Profile) LabelKeys() []string {
+	seen := map[string]bool{}
+	var keys []string
+	for _, set := range p.Labels {
+		for i := range set {
+			if k := set[i].Key; !seen[k] {
+				seen[k] = true
+				keys = append(keys, k)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// LabelCount is how much the samples with a label count.
+type LabelCount struct {
+	Label
+	Count
+}
+
+// ByLabel returns what the chosen samples say of themselves: by key, and for each the values with
+// the most weight first. A sample with several labels counts for each of them.
+func (s *Selection) ByLabel() []LabelCount {
+	at := map[Label]int{}
+	var rows []LabelCount
+	for i, c := range s.doing {
+		if c.Samples == 0 {
+			continue
+		}
+		for _, l := range s.Profile.labels(i % max(len(s.Profile.Syscalls), 1)) {
+			k, ok := at[l]
+			if !ok {
+				k = len(rows)
+				at[l] = k
+				rows = append(rows, LabelCount{Label: l})
+			}
+			rows[k].Add(c)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b LabelCount) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Samples, a.Samples), a.Label.compare(b.Label))
+	})
+	return rows
+}
