@@ -4,6 +4,7 @@ package diff
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/javaname"
@@ -182,7 +183,7 @@ func (j *joiner) add(p *profile.Profile, of []uint32) {
 		s := *of
 		s.Event, s.Thread, s.Node = events[s.Event], threads[s.Thread], nodes[s.Node]
 		if len(p.Syscalls) > 0 {
-			s.Syscall = b.Syscall(p.Syscalls[s.Syscall])
+			s.Syscall = b.Labeled(p.Syscalls[s.Syscall], slices.Clone(p.LabelsOf(of)))
 		}
 		if j.oneKind {
 			b.AddSum(s, n)

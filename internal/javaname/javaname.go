@@ -73,3 +73,24 @@ func isHex(s string) bool {
 	}
 	return s != ""
 }
+
+// Source returns a class's name as source code has it: java.lang.String, byte[][]. class is what class
+// files and recordings have: java/lang/String, [[B, [Ljava/lang/String; also with dots.
+func Source(class string) string {
+	element := strings.TrimLeft(class, "[")
+	dimensions := len(class) - len(element)
+	name := element
+	if dimensions > maxDimensions {
+		return class
+	}
+	if dimensions > 0 {
+		if inner, ok := strings.CutSuffix(strings.TrimPrefix(element, "L"), ";"); ok && element[0] == 'L' {
+			name = inner
+		} else if len(element) == 1 && primitives[element[0]] != "" {
+			name = primitives[element[0]]
+		} else {
+			return class
+		}
+	}
+	return strings.ReplaceAll(name, "/", ".") + strings.Repeat("[]", dimensions)
+}

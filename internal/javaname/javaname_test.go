@@ -24,3 +24,15 @@ func TestFunctionName(t *testing.T) {
 		}
 	}
 }
+
+func TestSource(t *testing.T) {
+	for class, want := range map[string]string{
+		"java/lang/String": "java.lang.String", "java.lang.String": "java.lang.String", "B": "B", "": "",
+		"[B": "byte[]", "[[J": "long[][]", "[Ljava/lang/String;": "java.lang.String[]", "[Ljava.util.HashMap$Node;": "java.util.HashMap$Node[]",
+		"[": "[", "[X": "[X", "[L": "[L", "[java/lang/String": "[java/lang/String", "[;": "[;",
+	} {
+		if got := Source(class); got != want {
+			t.Errorf("%q is %q, want %q", class, got, want)
+		}
+	}
+}

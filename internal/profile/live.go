@@ -30,3 +30,6 @@ func (b *Builder) At(node uint32) Node { return b.nodes.At(node) }
 
 // Syscalls returns the names of system calls so far; the first one is none.
 func (b *Builder) Syscalls() []string { return b.p.Syscalls }
+
+// Labels returns the labels of samples so far, as Profile.Labels are.
+func (b *Builder) Labels() [][]Label { return b.p.Labels }

@@ -19,6 +19,7 @@ type Source interface {
 	Threads() []profile.Thread
 	Processes() []profile.Process
 	Syscalls() []string
+	Labels() [][]profile.Label
 	// Observations returns those that it still has, and how many there were before them.
 	Observations() (list []profile.Observation, gone int)
 }

@@ -29,6 +29,7 @@ const (
 	foreignThreadState
 	foreignWeight
 	foreignFailed
+	foreignClass
 )
 
 // unit is what the weight of a foreign event means.
@@ -47,26 +48,27 @@ type foreignEvent struct {
 	thread, weight string
 	unit           unit
 	state          profile.State // unless the event has one
+	class          string        // the field that says the class of what is allocated or waited for
 }
 
 // foreignEvents are the samples of other profilers: of the JDK (jdk.jfr's metadata.xml describes
 // them) and of async-profiler (src/jfrMetadata.cpp). They are in the order in which a profile lists
 // its events; several types may be the same event.
 var foreignEvents = []foreignEvent{
-	{"jdk.CPUTimeSample", "cpu", profile.EventCPU, "eventThread", "samplingPeriod", inTicks, profile.StateRunning},
-	{nameExecutionSample, "execution", profile.EventExecution, "sampledThread", "", counted, profile.StateUnknown},
-	{nameWallClockSample, "wall", profile.EventWall, "sampledThread", "samples", repeated, profile.StateUnknown},
-	{"jdk.NativeMethodSample", "native-method", profile.EventOther, "sampledThread", "", counted, profile.StateUnknown},
-	{"jdk.ObjectAllocationSample", "alloc", profile.EventAlloc, "eventThread", "weight", inBytes, profile.StateRunning},
-	{"jdk.ObjectAllocationInNewTLAB", "alloc-tlab", profile.EventAlloc, "eventThread", "tlabSize", inBytes, profile.StateRunning},
-	{"jdk.ObjectAllocationOutsideTLAB", "alloc-tlab", profile.EventAlloc, "eventThread", "allocationSize", inBytes, profile.StateRunning},
-	{"jdk.JavaMonitorEnter", "lock", profile.EventLock, "eventThread", "duration", inTicks, profile.StateBlocked},
-	{"jdk.ThreadPark", "park", profile.EventWait, "eventThread", "duration", inTicks, profile.StateParked},
-	{"jdk.JavaMonitorWait", "wait", profile.EventWait, "eventThread", "duration", inTicks, profile.StateWaiting},
-	{"jdk.ThreadSleep", "sleep", profile.EventWait, "eventThread", "duration", inTicks, profile.StateSleeping},
-	{"profiler.NativeLock", "native-lock", profile.EventLock, "eventThread", "duration", inTicks, profile.StateBlocked},
-	{"profiler.Malloc", "malloc", profile.EventAlloc, "eventThread", "size", inBytes, profile.StateRunning},
-	{"profiler.LiveObject", "live", profile.EventLive, "eventThread", "allocationSize", inBytes, profile.StateUnknown},
+	{"jdk.CPUTimeSample", "cpu", profile.EventCPU, "eventThread", "samplingPeriod", inTicks, profile.StateRunning, ""},
+	{nameExecutionSample, "execution", profile.EventExecution, "sampledThread", "", counted, profile.StateUnknown, ""},
+	{nameWallClockSample, "wall", profile.EventWall, "sampledThread", "samples", repeated, profile.StateUnknown, ""},
+	{"jdk.NativeMethodSample", "native-method", profile.EventOther, "sampledThread", "", counted, profile.StateUnknown, ""},
+	{"jdk.ObjectAllocationSample", "alloc", profile.EventAlloc, "eventThread", "weight", inBytes, profile.StateRunning, "objectClass"},
+	{"jdk.ObjectAllocationInNewTLAB", "alloc-tlab", profile.EventAlloc, "eventThread", "tlabSize", inBytes, profile.StateRunning, "objectClass"},
+	{"jdk.ObjectAllocationOutsideTLAB", "alloc-tlab", profile.EventAlloc, "eventThread", "allocationSize", inBytes, profile.StateRunning, "objectClass"},
+	{"jdk.JavaMonitorEnter", "lock", profile.EventLock, "eventThread", "duration", inTicks, profile.StateBlocked, "monitorClass"},
+	{"jdk.ThreadPark", "park", profile.EventWait, "eventThread", "duration", inTicks, profile.StateParked, "parkedClass"},
+	{"jdk.JavaMonitorWait", "wait", profile.EventWait, "eventThread", "duration", inTicks, profile.StateWaiting, "monitorClass"},
+	{"jdk.ThreadSleep", "sleep", profile.EventWait, "eventThread", "duration", inTicks, profile.StateSleeping, ""},
+	{"profiler.NativeLock", "native-lock", profile.EventLock, "eventThread", "duration", inTicks, profile.StateBlocked, ""},
+	{"profiler.Malloc", "malloc", profile.EventAlloc, "eventThread", "size", inBytes, profile.StateRunning, ""},
+	{"profiler.LiveObject", "live", profile.EventLive, "eventThread", "allocationSize", inBytes, profile.StateUnknown, "objectClass"},
 }
 
 // wallRow is the row of wall-clock samples.
@@ -131,7 +133,7 @@ func (s *schema) eventReaders(rs *readers) error {
 			{"jdk.CPUTimeSamplesLost", []string{"lostSamples"}, nil, samplesLost, 0},
 		}
 		for i, e := range foreignEvents {
-			fields := []string{"startTime", e.thread, "stackTrace", "state", cmp.Or(e.weight, "weight"), "failed"}
+			fields := []string{"startTime", e.thread, "stackTrace", "state", cmp.Or(e.weight, "weight"), "failed", cmp.Or(e.class, "objectClass")}
 			if err := add(e.typ, fields, nil, fields[:3], eventReader{row: i, read: foreignSample}); err != nil {
 				return err
 			}
@@ -192,6 +194,7 @@ func foreignSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 		s.State = st
 	}
 	s.Thread = r.foreignThread(c, rec.n[foreignThread])
+	s.Syscall = r.classLabel(c, rec.n[foreignClass])
 	var truncated bool
 	var err error
 	if s.Node, truncated, err = r.foreignStack(c, rec.n[foreignTrace]); err != nil {

@@ -1,12 +1,14 @@
 package jfr_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -233,6 +235,26 @@ func TestReadsJDK(t *testing.T) {
 					t.Errorf("no samples of %s: %+v", name, p.Events)
 				}
 			}
+			// Allocations and waits for monitors say the class, also when candid has written them again.
+			var out bytes.Buffer
+			if err := jfr.Write(&out, p); err != nil {
+				t.Fatal(err)
+			}
+			again, err := jfr.Read(bytes.NewReader(out.Bytes()), int64(out.Len()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"alloc", "lock", "sleep"} {
+				i, _ := p.EventByName(name)
+				j, _ := again.EventByName(name)
+				labels := p.Select(profile.Filter{Event: i}).ByLabel()
+				if n := sumOf(labels); name != "sleep" && n != p.EventSamples()[i] || name == "sleep" && n != 0 {
+					t.Errorf("%d of %d samples of %s have a class: %+v", n, p.EventSamples()[i], name, labels)
+				}
+				if got := again.Select(profile.Filter{Event: j}).ByLabel(); !slices.Equal(got, labels) {
+					t.Errorf("%s has the labels\n%+v, written again\n%+v", name, labels, got)
+				}
+			}
 			// Values that were seen beside the samples, including those that the JDK writes as
 			// constants.
 			texts := map[uint16]string{}
@@ -256,6 +278,16 @@ func TestReadsJDK(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sumOf returns how many samples have a class that is named.
+func sumOf(labels []profile.LabelCount) (n uint64) {
+	for _, l := range labels {
+		if l.Key == "class" && l.Text != "" && !strings.ContainsAny(l.Text, "/;") && !strings.HasPrefix(l.Text, "[") {
+			n += l.Samples
+		}
+	}
+	return n
 }
 
 // plainLambda removes the suffixes of hidden classes' names, for which the JDK's tools use other

@@ -34,6 +34,7 @@ type run struct {
 type ownKind struct {
 	numbers [8]uint64 // in the order of wanted
 	event   text
+	labels  text
 }
 
 // ownState is what is known from candid's own events.
@@ -41,6 +42,7 @@ type ownState struct {
 	events   []profile.Event
 	losses   profile.Losses
 	syscalls []string
+	labels   [][]profile.Label // as Profile.Labels
 	threads  map[threadKey]uint32
 }
 
@@ -90,7 +92,7 @@ func (r *reader) ownConstants(c *chunk) error {
 		}
 	}
 	o.syscalls.each(func(id uint64, name text) {
-		const most = 4096 // the limit of a Builder
+		const most = 1<<16 - 1 // the limit of a Builder
 		if id > 0 && id <= most {
 			r.own.syscalls = at(r.own.syscalls, uint32(id))
 			r.own.syscalls[id] = c.pools.text(name)
@@ -301,6 +303,10 @@ func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
 	s.State, _ = profile.StateByName(text(&o.states, k.numbers[0]))
 	if call := k.numbers[1]; call < uint64(c.calls) {
 		s.Syscall = uint16(call)
+		if text := c.pools.text(k.labels); text != "" && call > 0 {
+			r.own.labels = at(r.own.labels, uint32(call))
+			r.own.labels[call] = profile.ParseLabels(text)
+		}
 	}
 	s.End, _ = endByName(text(&o.ends, k.numbers[2]))
 	if k.numbers[3] != 0 {

@@ -83,6 +83,7 @@ type pools struct {
 	traces     table[place]
 	nodes      map[uint64]uint32 // of the profile, by the numbers of traces
 	funcs      table[uint32]     // of the profile, by the numbers of methods
+	labels     map[uint64]uint16 // of the profile, by the numbers of classes: see reader.classLabel
 
 	checkpoints [][]byte           // those that contain traces
 	names       map[[2]uint64]text // by type and number: names used by observations
@@ -151,8 +152,8 @@ var wanted = map[string]struct {
 	nameFrame: {[]string{"function", "line", "bci", "kind", "provenance", "flags", "address"}, nil, func(p *pools, id uint64, r *record) {
 		p.own.frames.put(id, [7]uint64(r.n[:7]))
 	}},
-	nameKind: {[]string{"state", "systemCall", "end", "stitched", "guessed", "number", "continued", "unnamed"}, []string{"event"}, func(p *pools, id uint64, r *record) {
-		p.own.kinds.put(id, ownKind{numbers: [8]uint64(r.n[:8]), event: r.t[0]})
+	nameKind: {[]string{"state", "systemCall", "end", "stitched", "guessed", "number", "continued", "unnamed"}, []string{"event", "labels"}, func(p *pools, id uint64, r *record) {
+		p.own.kinds.put(id, ownKind{numbers: [8]uint64(r.n[:8]), event: r.t[0], labels: r.t[1]})
 	}},
 }
 

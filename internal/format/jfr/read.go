@@ -383,7 +383,7 @@ func (r *reader) finish() *profile.Profile {
 	}
 	r.placeObservations(p)
 	if len(r.own.events) > 0 {
-		p.Events, p.Losses, p.Syscalls = r.own.events, r.own.losses, r.own.syscalls
+		p.Events, p.Losses, p.Syscalls, p.Labels = r.own.events, r.own.losses, r.own.syscalls, r.own.labels
 	}
 	if p.Meta.Duration <= 0 {
 		p.Meta.Duration = time.Duration(r.latest)

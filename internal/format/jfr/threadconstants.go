@@ -27,6 +27,11 @@ func (c *constants) kind(k kind, events []profile.Event) uint64 {
 		c.kinds.int(int32(k.event))
 		c.kinds.flag(k.flags&profile.Continued != 0)
 		c.kinds.flag(k.flags&profile.Unnamed != 0)
+		if all := c.src.Labels(); int(k.call) < len(all) && len(all[k.call]) > 0 {
+			c.kinds.b = appendString(c.kinds.b, profile.FormatLabels(all[k.call]))
+		} else {
+			c.kinds.b = append(c.kinds.b, stringNull)
+		}
 	}
 	return uint64(id)
 }
@@ -36,7 +41,8 @@ func isEvent(n uint32) bool {
 	return n >= typeExecutionSample && n <= typeActiveSetting || n >= typeObservation && n < uint32(typeObservation+len(profile.ObservationKinds))
 }
 
-// syscall returns the number of a system call's name, which is its index; 0: none.
+// syscall returns the number of a system call's name, which is its index; 0: none. The name is "" for
+// samples that have only labels.
 func (c *constants) syscall(i uint16) uint64 {
 	if i == 0 {
 		return 0

@@ -264,6 +264,7 @@ var typeDefs = []typeDef{
 		{"number", typeInt, "Number of the Event", 0},
 		{"continued", typeBoolean, "Goes on where the Thread's Sample before Ended", 0},
 		{"unnamed", typeBoolean, "With Frames of Unknown Methods", 0},
+		{"labels", typeString, "Labels", 0},
 	}},
 	{id: typeFrameKind, name: nameFrameKind, label: "Kind of Frame", simple: true, fields: []fieldDef{{"name", typeString, "Name", 0}}},
 	{id: typeProvenance, name: nameProvenance, label: "How a Frame was Found", simple: true, fields: []fieldDef{{"name", typeString, "Name", 0}}},

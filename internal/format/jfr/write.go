@@ -136,5 +136,6 @@ func (w whole) Funcs() []profile.Func        { return w.p.Funcs }
 func (w whole) Threads() []profile.Thread    { return w.p.Threads }
 func (w whole) Processes() []profile.Process { return w.p.Processes }
 func (w whole) Syscalls() []string           { return w.p.Syscalls }
+func (w whole) Labels() [][]profile.Label    { return w.p.Labels }
 
 func (w whole) Observations() ([]profile.Observation, int) { return w.p.Observations, 0 }

@@ -254,6 +254,15 @@ func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 	if g.Syscall != 0 {
 		add(attrSyscall, w.p.Syscalls[g.Syscall])
 	}
+	if int(g.Syscall) < len(w.p.Labels) {
+		for _, l := range w.p.Labels[g.Syscall] {
+			if text := l.Value(); l.IsText || l.Unit != "" {
+				add(l.Key, text)
+			} else {
+				w.list = append(w.list, w.d.attribute(l.Key, "", l.Number))
+			}
+		}
+	}
 	switch certainty := profile.CertaintyOf(g.End, g.Flags); certainty {
 	case profile.CertaintyComplete:
 	case profile.CertaintyBroken:
