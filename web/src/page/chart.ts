@@ -3,9 +3,11 @@
 
 import { DARK, LIGHT, type Theme } from "../flame/colors";
 import { draw, rowOf, rowTop, type Scene, type Stamp, type View } from "../flame/draw";
-import { deepestCovering, heaviestChild, neighbour, nodeAt } from "../flame/layout";
+import { deepestCovering, nodeAt } from "../flame/layout";
 import type { Match } from "../flame/search";
 import { el } from "./dom";
+import { hatching } from "./hatch";
+import { pressed } from "./chartkeys";
 import type { Model } from "./model";
 
 export interface ChartEvents {
@@ -46,7 +48,7 @@ export class Chart {
   private lastHeight = 0;
   private lastTop = 0;
 
-  constructor(private readonly model: Model, private readonly on: ChartEvents) {
+  constructor(readonly model: Model, readonly on: ChartEvents) {
     this.canvas = el("canvas", {
       tabindex: 0, role: "application", "aria-roledescription": "flame graph",
       "aria-label": "Flame graph. Arrow keys move between frames, Enter zooms, Escape goes back.",
@@ -97,7 +99,7 @@ export class Chart {
 
   setTheme(dark: boolean): void {
     this.theme = dark ? DARK : LIGHT;
-    this.makeHatch();
+    this.hatch = hatching(this.context, this.theme);
     this.redraw();
   }
 
@@ -221,27 +223,8 @@ export class Chart {
     this.lastHeight = this.height;
     this.lastTop = this.root.scrollTop;
     this.toAim();
-    this.makeHatch();
+    this.hatch = hatching(this.context, this.theme);
     this.paint();
-  }
-
-  private makeHatch(): void {
-    const ratio = devicePixelRatio || 1;
-    const side = Math.round(7 * ratio);
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = side;
-    const t = tile.getContext("2d")!;
-    t.strokeStyle = this.theme.hatch;
-    t.lineWidth = 1.6 * ratio;
-    t.beginPath();
-    for (const o of [-side, 0, side]) {
-      t.moveTo(o - 1, side + 1);
-      t.lineTo(o + side + 1, -1);
-    }
-    t.stroke();
-    const p = this.context.createPattern(tile, "repeat");
-    p?.setTransform(new DOMMatrix().scale(1 / ratio));
-    this.hatch = p ?? "transparent";
   }
 
   // reveal scrolls as little as needed to show a row.
@@ -281,8 +264,13 @@ export class Chart {
     this.redraw();
   }
 
+  // scroll moves the view by a share of its height.
+  scroll(by: number): void {
+    this.root.scrollTop += by * this.height;
+  }
+
   // pan moves the view by a share of its width.
-  private pan(by: number): void {
+  pan(by: number): void {
     const all = this.model.layout.total[0];
     const w = this.x1 - this.x0;
     const x0 = Math.max(0, Math.min(all - w, this.x0 + by * w));
@@ -290,7 +278,7 @@ export class Chart {
   }
 
   // scale zooms around a place of the view, 0 to 1 from the left.
-  private scale(by: number, place: number): void {
+  scale(by: number, place: number): void {
     const all = this.model.layout.total[0];
     const w = Math.min(all, Math.max(all * 1e-9, (this.x1 - this.x0) * by));
     const at = this.x0 + place * (this.x1 - this.x0);
@@ -376,70 +364,7 @@ export class Chart {
       }
     }, { passive: false });
     c.addEventListener("keydown", (e) => {
-      if (!e.ctrlKey && !e.metaKey && !e.altKey && this.key(e.key)) e.preventDefault();
+      if (!e.ctrlKey && !e.metaKey && !e.altKey && pressed(this, e.key)) e.preventDefault();
     });
-  }
-
-  // key does what a key means in the graph and reports whether it means anything.
-  private key(key: string): boolean {
-    const { tree, layout: l } = this.model;
-    const at = this.selected;
-    const outward = this.flame ? "ArrowDown" : "ArrowUp";
-    const inward = this.flame ? "ArrowUp" : "ArrowDown";
-    switch (key) {
-      case outward:
-      case inward:
-      case "ArrowLeft":
-      case "ArrowRight": {
-        if (at < 0) {
-          this.select(this.zoom);
-          return true;
-        }
-        let to = -1;
-        if (key === outward) to = tree.parent[at];
-        else if (key === inward) to = heaviestChild(l, tree, at);
-        else to = neighbour(l, tree, at, key === "ArrowLeft" ? -1 : 1);
-        if (to >= 0) this.select(to);
-        return true;
-      }
-      case "Enter":
-      case " ":
-        if (at >= 0) {
-          this.show(at);
-          this.on.zoomed(at);
-        }
-        return true;
-      case "Backspace": {
-        const up = tree.parent[this.zoom];
-        if (up >= 0) {
-          this.show(up);
-          this.on.zoomed(up);
-        }
-        return true;
-      }
-      case "Home":
-        this.select(0);
-        return true;
-      case "PageUp":
-      case "PageDown":
-        this.root.scrollTop += (key === "PageUp" ? -0.9 : 0.9) * this.height;
-        return true;
-      case "+":
-      case "=":
-        this.scale(1 / 1.5, 0.5);
-        return true;
-      case "-":
-        this.scale(1.5, 0.5);
-        return true;
-      case "<":
-      case ",":
-        this.pan(-0.2);
-        return true;
-      case ">":
-      case ".":
-        this.pan(0.2);
-        return true;
-    }
-    return false;
   }
 }

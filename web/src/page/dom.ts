@@ -43,3 +43,17 @@ export function keepFocus(root: HTMLElement, make: () => void, otherwise?: () =>
   const same = was ? [...root.querySelectorAll<HTMLElement>("button, input, select, a, [tabindex]")].find((e) => name(e) === was) : null;
   (same ?? otherwise?.())?.focus();
 }
+
+// copyText copies a text. Where the clipboard is not permitted, as for files, it is selected and copied.
+export async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = el("textarea", { class: "offscreen" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}

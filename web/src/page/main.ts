@@ -7,8 +7,9 @@ import { nodeAt, wayOf } from "../flame/way";
 import { Chart } from "./chart";
 import { Crumbs } from "./crumbs";
 import { Detail } from "./detail";
-import { el, segmented } from "./dom";
+import { copyText, el, segmented } from "./dom";
 import { count, percent, value } from "./format";
+import { expose } from "./expose";
 import { header } from "./header";
 import { help } from "./help";
 import { kindChoices, kindOf, ofKind } from "./kinds";
@@ -16,6 +17,7 @@ import { Legend } from "./legend";
 import { Model } from "./model";
 import { Key, PairModel, SIDES } from "./pair";
 import { initial, read, write, type Side, type State } from "./state";
+import { store, stored } from "./stored";
 import { Threads } from "./threads";
 
 function start(model: Model): void {
@@ -149,8 +151,7 @@ function start(model: Model): void {
     const ways = [state.zoom, chart.selected].map((i) => (state.split === "none" ? wayOf(model.tree, name, i) : null));
     change();
     rebuild();
-    const marks = whole.starts?.map((m) => m & 1) ?? new Uint8Array(0);
-    const [zoom, selected] = ways.map((w) => nodeAt(model.tree, name, marks, w));
+    const [zoom, selected] = ways.map((w) => nodeAt(model.tree, name, whole.starts?.map((m) => m & 1) ?? new Uint8Array(0), w));
     state.zoom = Math.max(0, zoom);
     chart.selected = selected;
     chart.fresh(state.zoom);
@@ -250,17 +251,7 @@ function start(model: Model): void {
 
   async function copyName(): Promise<void> {
     if (detail.node < 0) return;
-    const text = model.nameOf(detail.node);
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      const area = el("textarea", { class: "offscreen" });
-      area.value = text;
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
+    await copyText(model.nameOf(detail.node));
     const b = detail.root.querySelector("button")!;
     b.textContent = "Copied";
     setTimeout(() => (b.textContent = "Copy name"), 1200);
@@ -389,71 +380,6 @@ function start(model: Model): void {
   rebuild();
   detail.show(-1, 0, 0, false);
   expose(model, chart, () => state);
-}
-
-// expose lets scripts and tests ask the page what it shows.
-function expose(model: Model, chart: Chart, state: () => State): void {
-  const pair = model instanceof PairModel ? model : null;
-  const view = {
-    nodes: () => model.tree.n,
-    rows: () => model.layout.rows,
-    state: () => ({ ...state(), hidden: [...state().hidden] }),
-    // node returns a node by the names on the path to it, or -1.
-    node(path: readonly string[]): number {
-      let at = 0;
-      for (const name of path) {
-        let c = at + 1;
-        while (c < model.tree.end[at] && model.nameOf(c) !== name) c = model.tree.end[c];
-        if (c >= model.tree.end[at]) return -1;
-        at = c;
-      }
-      return at;
-    },
-    frame: (i: number) => ({
-      name: model.nameOf(i), kind: model.data.header.kinds[model.data.kind[model.tree.sym[i]]] ?? "", depth: model.tree.depth[i],
-      self: model.values.self[i], total: model.values.total[i], samples: model.values.samples[i],
-      kinds: model.kindsIn(i).map((k) => ({ name: model.data.header.kinds[k.kind], total: k.total })),
-    }),
-    sums: () => {
-      let self = 0;
-      for (const v of model.values.self) self += v;
-      return { self, total: model.values.total[0], samples: model.values.samples[0] };
-    },
-    // sides is the weight of a node in each of two recordings that are compared.
-    sides: (i: number) => pair && {
-      base: pair.sides[0].total[i], baseSelf: pair.sides[0].self[i], new: pair.sides[1].total[i], newSelf: pair.sides[1].self[i], change: pair.change[i], numbers: pair.numbers(i).map((f) => f.text),
-    },
-    matched: () => chart.match && { nodes: chart.match.nodes, total: chart.match.total },
-    // redraw draws at once, n times, and returns the milliseconds of each.
-    redraw(n = 1): number[] {
-      return Array.from({ length: n }, () => {
-        const start = performance.now();
-        chart.paint();
-        chart.canvas.getContext("2d")!.getImageData(0, 0, 1, 1); // waits until all is painted
-        return performance.now() - start;
-      });
-    },
-    show: (i: number) => chart.show(i, false),
-    select: (i: number) => chart.select(i),
-    rectangles: () => chart.rectangles,
-  };
-  (window as unknown as { candid: typeof view }).candid = view;
-}
-
-function stored(key: string): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-
-function store(key: string, v: string): void {
-  try {
-    localStorage.setItem(key, v);
-  } catch {
-    // The browser stores nothing for files: the choice lasts as long as the page.
-  }
 }
 
 async function main(): Promise<void> {

@@ -7,7 +7,7 @@ import { colorsOf, shades } from "../flame/colors";
 import { layout, type Layout } from "../flame/layout";
 import type { Name } from "../flame/label";
 import { gather, mergeTiers, settle, type Merged } from "../flame/tiers";
-import { addUp, split, type Cells, type Tree, type Values } from "../flame/tree";
+import { addUp, fromDepth, split, type Cells, type Tree, type Values } from "../flame/tree";
 import type { State } from "./state";
 
 export class Model {
@@ -36,6 +36,13 @@ export class Model {
 
   constructor(data: Data) {
     this.reset(data);
+  }
+
+  // clear leaves nothing to draw, until cells are taken.
+  clear(): void {
+    this.tree = fromDepth(Int32Array.of(0), Int32Array.of(-1));
+    this.values = { self: new Float64Array(1), total: new Float64Array(1), count: new Float64Array(1), samples: new Float64Array(1) };
+    this.layout = layout(this.tree, this.values.total);
   }
 
   // reset replaces everything.

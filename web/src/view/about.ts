@@ -125,9 +125,9 @@ export class AboutPane implements Pane {
     try {
       const parts = app.header.parts ? ["before", "after"] : [""];
       const answers = await Promise.all(parts.map((side) => {
-        const q = app.query(["from", "to", "threads", "states", "focus", "ignore"]);
+        const q = app.questions.query(["from", "to", "threads", "states", "focus", "ignore"]);
         if (side) q.set("side", side);
-        return ask<{ threads: Account[] }>(app.path("about", q));
+        return ask<{ threads: Account[] }>(app.questions.path("about", q));
       }));
       this.accounts.replaceChildren(...answers.flatMap((m, i) => [parts[i] ? el("p", {}, el("b", {}, `${SIDES[i]}: `)) : "", ...this.accounted(m.head.threads, SIDES[parts[i] ? i : -1])]));
     } catch (e) {

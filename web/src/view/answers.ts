@@ -4,6 +4,7 @@ import { named, type Data, type Header, type Quality } from "../data";
 import { fromDepth, type Cells } from "../flame/tree";
 import { effective, type Tally } from "../flame/chance";
 import { methodsOf, type Methods } from "./methods";
+import type { Limits } from "./state";
 import type { Message } from "./wire";
 
 export interface ViewHeader extends Header {
@@ -106,4 +107,19 @@ export function loaded(m: Message<ViewHeader>, old: Named): Loaded {
     derived: m.u8("derived"), heuristic: m.u8("heuristic"), stitched: m.u8("stitched"), coarse: m.u8("coarse"), virtual: m.u8("virtual"), samples: m.u32("samples"), cells,
   };
   return { header: h, data, methods: methodsOf(method), starts };
+}
+
+// cellsOf is the self of each node, of one event.
+export function cellsOf(c: Message<CountsHead>, event: number): Cells {
+  const node = new Int32Array(c.u32("node"));
+  const n = node.length;
+  return {
+    n, node, thread: c.has("thread") ? new Int32Array(c.u32("thread")) : new Int32Array(n),
+    event: new Int32Array(n).fill(event), count: c.f64("count"), weight: c.f64("weight"),
+  };
+}
+
+// limitsOf is what the state may refer to: of one of so many recordings.
+export function limitsOf(h: ViewHeader, served: number): Limits {
+  return { served, threads: h.threads.length, events: h.events.length, first: firstOf(h), whole: h.whole, kinds: h.kinds.length, states: h.states, end: h.end };
 }

@@ -47,9 +47,9 @@ export class Bar {
       this.exports.hidden = !this.exports.hidden;
       if (this.exports.hidden) return;
       this.exports.replaceChildren(...FORMATS.map(([f, label, opens]) => {
-        const q = app.query();
+        const q = app.questions.query();
         q.set("format", f);
-        return el("a", { role: "menuitem", href: app.path("export", q), download: "", click: () => (this.exports.hidden = true) }, label, el("span", { class: "opens" }, opens));
+        return el("a", { role: "menuitem", href: app.questions.path("export", q), download: "", click: () => (this.exports.hidden = true) }, label, el("span", { class: "opens" }, opens));
       }));
       this.exports.querySelector("a")!.focus();
       const at = save.getBoundingClientRect();
@@ -112,7 +112,7 @@ export class Bar {
     const states = [...state.states].join(",");
     this.states.hidden = !app.hasStates && !state.states.size;
     this.states.value = [...this.states.options].find((o) => o.value.split(",").sort().join(",") === states.split(",").sort().join(","))?.value ?? "";
-    this.kinds.set(state.threads.size ? app.kindChosen || "some" : "");
+    this.kinds.set(state.threads.size ? app.threads.kind || "some" : "");
     const at = [...this.chips.querySelectorAll("button")].indexOf(document.activeElement as HTMLButtonElement);
     keepFocus(this.chips, () => this.chips.replaceChildren(...this.list()), () => {
       const buttons = this.chips.querySelectorAll("button");
@@ -140,9 +140,9 @@ export class Bar {
     const { app } = this;
     if (!this.root.isConnected || app.busy) return;
     const { generation } = app;
-    const sums = await app.sums().catch(() => null);
+    const sums = await app.sums.ask().catch(() => null);
     if (!sums || generation !== app.generation || !this.root.isConnected) return;
-    app.known = { generation, sums: sums.now };
+    app.sums.known = { generation, sums: sums.now };
     const waits = app.unit === "nanoseconds" && app.hasStates ? await app.waits().catch(() => []) : [];
     if (generation !== app.generation || !this.root.isConnected) return;
     if (waits.length) {
@@ -189,10 +189,10 @@ export class Bar {
     if (state.from || state.to) out.push(chip(state.base && !h.pair ? "after" : "time", spanText(state.from, state.to || h.end), () => app.set({ from: 0, to: 0 })));
     if (state.threads.size) {
       const names = [...state.threads];
-      const pid = app.processChosen;
+      const pid = app.threads.process;
       const process = h.processes.findIndex((p) => p.pid === pid);
       if (process >= 0) out.push(chip("process", app.model.processName(process), () => app.set({ threads: new Set() })));
-      else if (app.kindChosen) out.push(chip("threads", labelOf(app.kindChosen), () => app.set({ threads: new Set() })));
+      else if (app.threads.kind) out.push(chip("threads", labelOf(app.threads.kind), () => app.set({ threads: new Set() })));
       else out.push(chip("threads", names.length === 1 ? app.model.threadName(names[0]) : `${count(names.length)} of ${count(h.threads.length)}`, () => app.set({ threads: new Set() })));
     }
     if (state.states.size) out.push(chip("state", [...state.states].join(", "), () => app.set({ states: new Set() })));

@@ -6,7 +6,8 @@ import type { App } from "./app";
 import { drawn } from "./cells";
 import type { Pane } from "./pane";
 import { Passages } from "./passages";
-import { CHANCE, delta, gauge } from "./tables";
+import { CHANCE, delta } from "./change";
+import { gauge } from "./methodcells";
 
 // became is the change of an amount, in percent of what it was.
 function became(after: number, before: number): string {
@@ -45,7 +46,7 @@ export class EventsPane implements Pane {
       box.checked = state.states.has(s.state);
       const was = chosen.before?.states.find((b) => b.state === s.state && b.syscall === s.syscall)?.weight ?? 0;
       if (!chosen.before) return [box, s.state, s.syscall, drawn(gauge(s.weight, chosen.chosen.weight)), value(s.weight, app.unit), count(s.samples)];
-      return [box, s.state, s.syscall, drawn(delta(app.change(s.weight, was), app.byChance(s.weight, was))), drawn(gauge(was, chosen.before.chosen.weight)), value(was, app.unit),
+      return [box, s.state, s.syscall, drawn(delta(app.difference.of(s.weight, was), app.difference.byChance(s.weight, was))), drawn(gauge(was, chosen.before.chosen.weight)), value(was, app.unit),
         drawn(gauge(s.weight, chosen.chosen.weight)), value(s.weight, app.unit)];
     });
     keepFocus(this.root, () => this.root.replaceChildren(

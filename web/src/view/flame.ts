@@ -12,7 +12,8 @@ import { Legend } from "../page/legend";
 import type { App, Place } from "./app";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
-import { points, sideSwitch } from "./tables";
+import { points } from "./change";
+import { sideSwitch } from "./sides";
 
 // hottestIn is the node with the most self, -1 if none has any.
 function hottestIn(self: Float64Array): number {
@@ -60,7 +61,7 @@ export class FlamePane implements Pane {
       { value: "thread", label: "By thread", title: "A root for each thread (t)" },
     ], (split) => app.set({ split, zoom: 0 }));
     this.sides = sideSwitch(app);
-    app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
+    app.held.list = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
     this.detail.extra = (node) => [...this.whole(node), ...this.compared(node)];
     const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more, grey: chance explains it") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
     this.root = el("div", { class: app.compared ? "pane flame compared" : "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
@@ -139,7 +140,7 @@ export class FlamePane implements Pane {
 
   private changes(): Uint8Array | null {
     const { app } = this;
-    return app.before && app.changes(app.after.total, app.before.total);
+    return app.before && app.difference.ofNodes(app.after.total, app.before.total);
   }
 
   // whole says for a frame how much the method has in total, if it has more elsewhere: on other
@@ -147,7 +148,7 @@ export class FlamePane implements Pane {
   private whole(node: number): Fact[] {
     const { app } = this;
     if (app.compared) return [];
-    const own = app.ownOf(app.model.tree.sym[node]);
+    const own = app.sums.own(app.model.tree.sym[node]);
     if (own <= app.model.values.self[node]) return [];
     return [{ key: "method", text: `whole method: self ${percent(own, app.chosen.chosen.weight)}`, title: "On all ways: as the method list has it" }];
   }
@@ -157,7 +158,7 @@ export class FlamePane implements Pane {
     const { app } = this;
     const { before, after } = app;
     if (!before || !app.chosen.before) return [];
-    const text = `${percent(before.total[node], app.chosen.before.chosen.weight)} before, ${percent(after.total[node], app.chosen.chosen.weight)} after: ${points(app.change(after.total[node], before.total[node]))}${app.byChance(after.total[node], before.total[node]) ? " (within chance)" : ""}`;
+    const text = `${percent(before.total[node], app.chosen.before.chosen.weight)} before, ${percent(after.total[node], app.chosen.chosen.weight)} after: ${points(app.difference.of(after.total[node], before.total[node]))}${app.difference.byChance(after.total[node], before.total[node]) ? " (within chance)" : ""}`;
     return [{ key: "total", text }];
   }
 

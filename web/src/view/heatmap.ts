@@ -6,22 +6,15 @@ import { el, segmented } from "../page/dom";
 import { percent, value } from "../page/format";
 import type { App } from "./app";
 import type { Chance } from "../flame/chance";
+import { heat, withinChance } from "./heatcells";
 import { differenceKey } from "./lanes";
 import { scales, type Pairing, overTime } from "./match";
 import type { Pane } from "./pane";
 import type { Times } from "./state";
 import { choose, chosenSpan } from "./strip";
-import { points } from "./tables";
+import { points } from "./change";
 import { color, spanText, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
-
-// heat is the colour of a share of the maximum. Lightness alone shows the amount; the square root
-// keeps small amounts visible.
-function heat(v: number, dark: boolean): string {
-  if (v === 0) return dark ? "#1f242b" : "#eceef0";
-  const s = Math.sqrt(v);
-  return dark ? `hsl(${40 - 25 * s} 75% ${22 + 48 * s}%)` : `hsl(${45 - 30 * s} 80% ${88 - 50 * s}%)`;
-}
 
 const ROWS = 50;
 const AXIS = 18;
@@ -208,32 +201,6 @@ export class HeatmapPane implements Pane {
   private chance: Chance | null = null; // of cells
   private grey: Uint8Array = new Uint8Array(0); // cells whose difference chance explains
 
-  // judge finds the cells that chance explains. A cell that differs by less than chance may be in
-  // a column that differs by more: a difference that lasts so long is not chance. If samples are
-  // so few that no cell and no column is significant, two columns may be, or four and so on.
-  private judge(): void {
-    const [b, a] = this.sides;
-    const { chance, columns } = this;
-    this.grey = new Uint8Array(chance ? b.length : 0);
-    if (!chance) return;
-    const was = new Float64Array(columns + 1), is = new Float64Array(columns + 1), by = new Float64Array(columns + 1); // up to a column
-    for (let x = 0; x < columns; x++) {
-      [was[x + 1], is[x + 1], by[x + 1]] = [was[x], is[x], by[x]];
-      for (let i = x * ROWS; i < (x + 1) * ROWS; i++) {
-        was[x + 1] += b[i];
-        is[x + 1] += a[i];
-        by[x + 1] += this.difference(i);
-      }
-    }
-    for (let wide = 1; wide === 1 || (wide < columns && this.same); wide *= 2) {
-      for (let x = 0; x < columns; x += wide) {
-        const end = Math.min(columns, x + wide);
-        const stretch = chance.explains(was[end] - was[x], is[end] - is[x]) ? 0 : by[end] - by[x];
-        for (let i = x * ROWS; i < end * ROWS; i++) this.grey[i] = this.difference(i) * stretch > 0 || !chance.explains(b[i], a[i]) ? 0 : 1;
-      }
-    }
-  }
-
   // same reports whether chance explains all of the difference.
   private get same(): boolean {
     return this.grey.length > 0 && this.grey.every((g, i) => g > 0 || this.difference(i) === 0);
@@ -268,7 +235,7 @@ export class HeatmapPane implements Pane {
     this.column = COLUMNS.find((c) => (win.to - win.from) / c <= widest) ?? COLUMNS[COLUMNS.length - 1];
     const begin = Math.floor(win.from / this.column) * this.column;
     const end = Math.min(this.all, Math.ceil(win.to / this.column) * this.column);
-    const q = app.query(["from", "to"]);
+    const q = app.questions.query(["from", "to"]);
     q.set("cell", String(this.cell));
     q.set("rows", String(ROWS));
     const ask1 = (w0: number, w1: number, side: string): string => {
@@ -276,7 +243,7 @@ export class HeatmapPane implements Pane {
       x.set("w0", String(w0));
       x.set("w1", String(w1));
       if (side) x.set("side", side);
-      return app.path("heatmap", x);
+      return app.questions.path("heatmap", x);
     };
     // The total of each, with all filters except those of time, is requested as a heatmap of one
     // cell.
@@ -287,7 +254,7 @@ export class HeatmapPane implements Pane {
       x.set("cell", String(s.to - s.from));
       x.set("rows", "1");
       if (side) x.set("side", side);
-      return app.path("heatmap", x);
+      return app.questions.path("heatmap", x);
     };
     const paths: (string | null)[] = p
       ? [...p.of.map((s, i) => (s.from + begin < s.to ? ask1(s.from + begin, Math.min(s.to, s.from + end), p.sides ? ["before", "after"][i] : "") : null)),
@@ -301,7 +268,7 @@ export class HeatmapPane implements Pane {
       try {
         const answers = await Promise.all(paths.map((x) => x && ask<{ columns: number }>(x, mine.signal)));
         const part = p?.sides && (app.state.from || app.state.to); // the picture shows the whole time
-        const tallies = !p ? null : part ? (await Promise.all((["before", "after"] as const).map((side) => app.threadSums(app.query(["from", "to"]), side)))).map((t) => t.tally) : app.tallies;
+        const tallies = !p ? null : part ? (await Promise.all((["before", "after"] as const).map((side) => app.threads.sums(app.questions.query(["from", "to"]), side)))).map((t) => t.tally) : app.difference.tallies;
         if (this.running !== mine) return;
         const columns = Math.max(...answers.slice(0, p ? 2 : 1).map((m) => (m ? m.head.columns : 0)));
         this.sides = answers.slice(0, p ? 2 : 1).map((m) => {
@@ -315,7 +282,7 @@ export class HeatmapPane implements Pane {
         if (this.columns !== columns || this.begin !== begin || this.seen.to !== end) this.cursor = this.anchor = -1;
         this.columns = columns;
         this.begin = begin;
-        this.judge();
+        this.grey = this.chance ? withinChance(this.chance, this.sides, this.columns, ROWS, (i) => this.difference(i)) : new Uint8Array(0);
         this.seen = { from: begin, to: end };
         this.status.textContent = this.status.title = this.caption();
       } catch (e) {

@@ -4,7 +4,7 @@
 import { DARK, LIGHT } from "../flame/colors";
 import { el } from "../page/dom";
 import { unequal, type Pairing } from "./match";
-import { points } from "./tables";
+import { points } from "./change";
 
 const PICTURES = 120; // number of lanes whose pictures are kept: as many as large screens show
 

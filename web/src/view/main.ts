@@ -1,6 +1,6 @@
 // The page of candid view: tabs over one recording, which the app keeps in step.
 
-import { el, keepFocus } from "../page/dom";
+import { copyText, el, keepFocus } from "../page/dom";
 import { commandLine, count, seconds } from "../page/format";
 import { AboutPane } from "./about";
 import { App, type Change } from "./app";
@@ -14,7 +14,9 @@ import type { Sums } from "./methods";
 import type { Pane } from "./pane";
 import { TABS, type Tab } from "./state";
 import { Strip } from "./strip";
-import { CallersPane, CallTreePane, MethodsPane } from "./tables";
+import { CallersPane } from "./callers";
+import { CallTreePane } from "./calltree";
+import { MethodsPane } from "./methodlist";
 import { ThreadsPane } from "./threads";
 import { TimelinePane } from "./timeline";
 import { ask } from "./wire";
@@ -36,16 +38,7 @@ let lastCopied = "";
 
 async function copy(text: string): Promise<void> {
   lastCopied = text;
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = el("textarea", { class: "offscreen" });
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
+  await copyText(text);
   toast.textContent = "Copied";
   toast.hidden = false;
   setTimeout(() => (toast.hidden = true), 1500);
@@ -240,11 +233,11 @@ function expose(app: App, flame: FlamePane, tree: CallTreePane, methods: Methods
     busy: () => app.busy || methods.busy || tree.busy || callers.busy || callers.sandwich.busy,
     generation: () => app.generation,
     chosen: () => ({ all: app.chosen.all, chosen: app.chosen.chosen, quality: app.chosen.quality, states: app.chosen.states }),
-    methods: async () => list((await app.sums()).now),
+    methods: async () => list((await app.sums.ask()).now),
     compared: () => app.compared,
-    byChance: (after: number, before: number) => app.byChance(after, before),
+    byChance: (after: number, before: number) => app.difference.byChance(after, before),
     changes: () => Array.from(flame.chart.change ?? []),
-    before: async () => ({ chosen: app.chosen.before, methods: list((await app.sums()).before) }),
+    before: async () => ({ chosen: app.chosen.before, methods: list((await app.sums.ask()).before) }),
     threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
     sandwich: () => callers.sandwich.halves(),
     rows: (tab: string) => (tab === "tree" ? tree : callers).listed(),

@@ -60,7 +60,7 @@ export class Menu {
         el("div", { class: "menu-title", role: "presentation" }, "Show it in"),
         item("Flame graph", () => (node > 0 && place.group < 0 && state.split === "none" ? app.go("flame", { zoom: app.model.nodeOf(node, state.tiers), query: "" }) : app.go("flame", { query: exactly(name), zoom: 0 }))),
         item("Call tree", () => {
-          const there = node > 0 ? Promise.resolve(node) : app.heaviest(app.methods.of[symbol]).catch(() => -1);
+          const there = node > 0 ? Promise.resolve(node) : app.sums.heaviest(app.methods.of[symbol]).catch(() => -1);
           void there.then((node) => {
             app.reveal = { node, group: place.group };
             app.go("tree");
@@ -83,7 +83,7 @@ export class Menu {
   // openThread shows the actions for a thread.
   openThread(t: number, x: number, y: number): void {
     const { app, item } = this;
-    const only = { threads: new Set(app.alike(t)), zoom: 0 };
+    const only = { threads: new Set(app.threads.alike(t)), zoom: 0 };
     const views: [Tab, string][] = [["flame", "Flame graph"], ["tree", "Call tree"], ["methods", "Methods"], ["callers", "Callers"], ["timeline", "Timeline"], ["heatmap", "Heatmap"], ["events", "Events and states"]];
     this.show(app.model.threadName(t), x, y, [
       el("div", { class: "menu-title", role: "presentation" }, "Only this thread in"),
@@ -92,7 +92,7 @@ export class Menu {
       app.header.processes.length > 1 ? item("All threads of its process", () => app.set({ threads: threadsOf(app.header, app.header.threads[t].pid), zoom: 0 })) : "",
       item("Leave it out", () => {
         const rest = new Set(app.state.threads.size ? app.state.threads : app.header.threads.keys());
-        for (const x of app.alike(t)) rest.delete(x);
+        for (const x of app.threads.alike(t)) rest.delete(x);
         app.set({ threads: rest, zoom: 0 });
       }),
       item("Copy the name", () => this.copy(app.model.threadName(t)))]);

@@ -13,7 +13,7 @@ import { count, percent, value } from "../page/format";
 import type { Model } from "../page/model";
 import type { App } from "./app";
 import type { Menu } from "./menu";
-import { points } from "./tables";
+import { points } from "./change";
 import { ask, Grown, type Message } from "./wire";
 
 // Half is one half, as candid made it. Node 0 is the method, with all of its total: a stack
@@ -154,7 +154,7 @@ export class Sandwich {
     const mine = (this.running = new AbortController());
     const { generation } = app;
     const { tree } = app.model.data;
-    const q = app.query();
+    const q = app.questions.query();
     q.set("of", String(method));
     q.set("room", String(Math.ceil(2 * (this.root.clientWidth || innerWidth) * (devicePixelRatio || 1)))); // half a pixel each
     if (closely >= 0) {
@@ -164,7 +164,7 @@ export class Sandwich {
     if (app.state.before) q.set("wide", "before");
     if (app.state.base) q.set("base", app.state.base.join("-"));
     try {
-      const m = await ask(app.path("sandwich", q), mine.signal);
+      const m = await ask(app.questions.path("sandwich", q), mine.signal);
       if (this.running !== mine) return;
       if (generation === app.generation) { // otherwise the filters have changed, and a new request follows when it is visible
         this.method = method;
@@ -186,7 +186,7 @@ export class Sandwich {
     halves.forEach(({ tree, after, before }, k) => {
       const total = before && app.state.before ? before : after;
       this.lay(k, tree, total, again);
-      this.charts[k].change = before && app.changes(after, before);
+      this.charts[k].change = before && app.difference.ofNodes(after, before);
       this.charts[k].selected = -1;
       this.charts[k].fresh(0);
     });
@@ -221,7 +221,7 @@ export class Sandwich {
     this.halvesNow = this.halvesNow.map((h, i) => (i === k ? now : h));
     this.looked = this.looked.map((l, i) => (i === k ? looked : l));
     this.lay(k, now.tree, now.before && app.state.before ? now.before : now.after, true);
-    chart.change = now.before && app.changes(now.after, now.before);
+    chart.change = now.before && app.difference.ofNodes(now.after, now.before);
     chart.hovered = -1;
     chart.zoom = Math.max(0, nodeAt(m.layout, ...zoom));
     chart.selected = selected ? nodeAt(m.layout, ...selected) : -1;
@@ -262,7 +262,7 @@ export class Sandwich {
     const was = this.halvesNow[k]?.before, is = this.halvesNow[k]?.after;
     const { before } = app.chosen;
     const all = (was && app.state.before ? before : app.chosen)?.chosen.weight ?? 0, whole = m.values.total[0], v = m.values.total[node];
-    const change = was && before ? [`${percent(was[node], before.chosen.weight)} before, ${percent(is[node], app.chosen.chosen.weight)} after: ${points(app.change(is[node], was[node]))}${app.byChance(is[node], was[node]) ? " (within chance)" : ""}`] : [];
+    const change = was && before ? [`${percent(was[node], before.chosen.weight)} before, ${percent(is[node], app.chosen.chosen.weight)} after: ${points(app.difference.of(is[node], was[node]))}${app.difference.byChance(is[node], was[node]) ? " (within chance)" : ""}`] : [];
     const several = this.halvesNow[k]?.folded[node] ?? 0;
     const name = several ? `${count(several)} narrower frame${several > 1 ? "s" : ""}` : app.nameOf(node > 0 ? m.tree.sym[node] : app.methods.symbol[this.method]);
     const known = several ? ["zoom in to see them"] : node > 0 ? facts(m, node).filter((f) => ["kind", "provenance", "module", "source"].includes(f.key)).map((f) => f.text) : [];

@@ -39,13 +39,13 @@ export class Strip {
     const c = this.chosen();
     this.root.setAttribute("aria-valuetext", c ? spanText(c.from, c.to) : "all");
     this.root.setAttribute("aria-valuenow", String(Math.round((100 * app.state.from) / this.window().to)));
-    const q = app.query(["from", "to"]);
+    const q = app.questions.query(["from", "to"]);
     q.set("bins", String(Math.max(10, Math.min(4000, Math.floor(this.root.clientWidth / 2)))));
     const sides = app.header.pair ? ["before", "after"] : [""];
     const paths = sides.map((side) => {
       const p = new URLSearchParams(q);
       if (side) p.set("side", side);
-      return app.path("overview", p);
+      return app.questions.path("overview", p);
     });
     const path = paths.join(" ");
     if (path !== this.asked) {

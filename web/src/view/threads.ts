@@ -9,7 +9,8 @@ import { Grid } from "./grid";
 import type { Match } from "./match";
 import type { Pane } from "./pane";
 import type { Menu } from "./menu";
-import { CHANCE, delta, gauge } from "./tables";
+import { CHANCE, delta } from "./change";
+import { gauge } from "./methodcells";
 import { Grown } from "./wire";
 
 type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel" | "before" | "change";
@@ -26,7 +27,7 @@ export class ThreadsPane implements Pane {
   private readonly grid: Grid;
   private readonly field = el("input", { type: "search", placeholder: "Search threads", "aria-label": "Search threads by name or number", spellcheck: "false", autocomplete: "off" });
   private readonly status = el("span", { class: "pane-title", "aria-live": "polite" });
-  private order: number[] = []; // rows of threads: app.matches
+  private order: number[] = []; // rows of threads: app.threads.rows
   private by: Key;
   private descending = true;
   private is: Sums = NONE; // by row
@@ -79,7 +80,7 @@ export class ThreadsPane implements Pane {
       count: () => this.order.length,
       row: (i) => {
         const r = this.order[i];
-        const m = app.matches[r];
+        const m = app.threads.rows[r];
         const x = app.header.threads[m.first];
         const { is, was } = this;
         return { cells: [
@@ -87,18 +88,18 @@ export class ThreadsPane implements Pane {
           ...(compared ? [delta(this.change(r), this.chance?.explains(was.weight[r] ?? 0, is.weight[r])), gauge(was.weight[r] ?? 0, was.sum, this.most * was.sum), value(was.weight[r] ?? 0, app.unit)] : []),
           gauge(is.weight[r], is.sum, this.most * is.sum), value(is.weight[r], app.unit),
           compared ? `${count(was.samples[r] ?? 0)} → ${count(is.samples[r])}` : count(is.samples[r]),
-          { kind: "thread", title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name, name: pair ? app.matchName(m) : app.threadLabel(m.first), instead: pair ? "" : ` · ${x.tid}` },
+          { kind: "thread", title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name, name: pair ? app.threads.rowName(m) : app.threads.label(m.first), instead: pair ? "" : ` · ${x.tid}` },
           arrow(two(numbers, m)), x.kind ?? "", ...(kernel ? [arrow(two(used, m))] : []), { kind: "press", label: "Only" },
         ] };
       },
       check: (i) => this.toggle(this.order[i]),
       press: (i) => {
-        const { all } = app.matches[this.order[i]];
+        const { all } = app.threads.rows[this.order[i]];
         const alone = app.state.threads.size === all.length && all.every((t) => app.state.threads.has(t));
         app.set({ threads: new Set(alone ? [] : all) });
       },
       act: (i) => this.toggle(this.order[i]),
-      menu: (i, x, y) => menu.openThread(app.matches[this.order[i]].first, x, y),
+      menu: (i, x, y) => menu.openThread(app.threads.rows[this.order[i]].first, x, y),
       sort: (id) => {
         this.descending = id === this.by ? !this.descending : id !== "name" && id !== "kind" && id !== "id";
         this.by = id as Key;
@@ -106,7 +107,7 @@ export class ThreadsPane implements Pane {
       },
     });
     const bar = el("div", { class: "pane-bar" }, this.field,
-      el("button", { type: "button", title: "Choose those that the search finds", click: () => app.set({ threads: new Set(this.order.flatMap((r) => app.matches[r].all)) }) }, "Choose found"),
+      el("button", { type: "button", title: "Choose those that the search finds", click: () => app.set({ threads: new Set(this.order.flatMap((r) => app.threads.rows[r].all)) }) }, "Choose found"),
       el("button", { type: "button", click: () => app.set({ threads: new Set() }) }, "All threads"), many ? this.processes : "", this.status);
     this.root = el("div", { class: "pane" }, bar, this.grid.root, compared ? el("p", { class: "remarks soft" }, `${CHANCE}.`) : "");
     this.field.addEventListener("input", () => this.refresh(true));
@@ -141,7 +142,7 @@ export class ThreadsPane implements Pane {
   }
 
   private toggle(r: number): void {
-    const { all } = this.app.matches[r];
+    const { all } = this.app.threads.rows[r];
     const threads = new Set(this.app.state.threads);
     const on = all.some((t) => threads.has(t));
     for (const t of all) {
@@ -159,14 +160,14 @@ export class ThreadsPane implements Pane {
     const sides: ("before" | "after")[] = app.compared ? ["before", "after"] : ["after"];
     const asked = (side: "before" | "after"): Promise<ThreadSums> => {
       const stretch = side === "before" && !app.header.pair ? base : null;
-      const q = app.query(stretch ? ["threads", "from", "to"] : ["threads"]);
+      const q = app.questions.query(stretch ? ["threads", "from", "to"] : ["threads"]);
       if (stretch) {
         q.set("from", String(stretch[0]));
         q.set("to", String(stretch[1]));
       }
-      return app.threadSums(q, side);
+      return app.threads.sums(q, side);
     };
-    const known = (side: "before" | "after"): ThreadSums => ({ weight: app.chosen.threadWeight, samples: app.chosen.threadCount, tally: app.tallies?.[side === "before" ? 0 : 1] ?? NO_TALLY });
+    const known = (side: "before" | "after"): ThreadSums => ({ weight: app.chosen.threadWeight, samples: app.chosen.threadCount, tally: app.difference.tallies?.[side === "before" ? 0 : 1] ?? NO_TALLY });
     const there = !app.state.threads.size && (!app.compared || app.header.pair);
     Promise.all(sides.map((side) => (there ? known(side) : asked(side)))).then((list) => {
       if (generation !== app.generation) return;
@@ -181,7 +182,7 @@ export class ThreadsPane implements Pane {
 
   // added adds threads up by row.
   private added(t: ThreadSums, side: "before" | "after"): Sums {
-    const { matches } = this.app;
+    const matches = this.app.threads.rows;
     const weight = Float64Array.from(matches, (m) => m[side].reduce((a, x) => a + t.weight[x], 0));
     return { weight, samples: Float64Array.from(matches, (m) => m[side].reduce((a, x) => a + t.samples[x], 0)), sum: weight.reduce((a, b) => a + b, 0) };
   }
@@ -197,7 +198,7 @@ export class ThreadsPane implements Pane {
     const { app, is, was } = this;
     const { processes, parts } = app.header;
     const sums = new Map<string, [before: number, after: number]>();
-    app.matches.forEach((m, r) => {
+    app.threads.rows.forEach((m, r) => {
       const key = this.processOf(m.first), sum = sums.get(key) ?? [0, 0];
       sums.set(key, [sum[0] + (parts ? was.weight[r] ?? 0 : 0), sum[1] + is.weight[r]]);
     });
@@ -215,7 +216,7 @@ export class ThreadsPane implements Pane {
     const h = app.header;
     const q = this.field.value.toLowerCase();
     if (!app.state.threads.size) this.only = "";
-    const { matches } = app;
+    const matches = app.threads.rows;
     const { is, was } = this;
     if (is.weight.length !== matches.length) return; // the numbers are not here yet
     const has = (t: number): boolean => (!this.only || this.processOf(t) === this.only) && (!q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q));
@@ -243,7 +244,7 @@ export class ThreadsPane implements Pane {
 
   // matches reports whether the search finds a row, by the names of its threads.
   private matches(re: RegExp, r: number): boolean {
-    return this.app.matches[r].all.some((t) => re.test(this.app.model.threadName(t)));
+    return this.app.threads.rows[r].all.some((t) => re.test(this.app.model.threadName(t)));
   }
 
   next(dir: -1 | 1): boolean {

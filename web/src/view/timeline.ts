@@ -2,25 +2,22 @@
 
 import { el, segmented } from "../page/dom";
 import { count as grouped, percent, value } from "../page/format";
-import type { ThreadSums } from "./answers";
 import type { App } from "./app";
-import { Chance } from "../flame/chance";
-import { clip, differenceKey, drawBand, label, Pictures, sum, type Band, type Lane } from "./lanes";
-import { scales, type Match, type Pairing, overTime } from "./match";
+import { clip, drawBand, label, Pictures, sum, type Band, type Lane } from "./lanes";
+import { CELL, LaneStore } from "./lanestore";
+import type { Pairing } from "./match";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
 import { choose, chosenSpan, ended, mark, shade, SIDES } from "./strip";
-import { points } from "./tables";
+import { points } from "./change";
 import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from "./time";
-import { ask } from "./wire";
+import { ThreadShares } from "./threadshares";
+import { TimelineKey } from "./timelinekey";
 
 const LABEL = [230, 290]; // px for names if the window is wide enough; the second if two are compared
 const SHARE = [78, 118]; // of it for the share
 const BAND = 6; // px between two that are compared, for the difference
-const CELL = 8; // px of the band that share a colour
 const AXIS = 18;
-
-type Side = 0 | 1; // before and after; for one recording: after
 
 export class TimelinePane implements Pane {
   readonly root: HTMLElement;
@@ -29,40 +26,30 @@ export class TimelinePane implements Pane {
   private readonly spacer: HTMLElement;
   private readonly nothing = el("p", { class: "grid-empty" }, "This recording does not know when its samples were taken: its format merges equal stacks. Record to a format that keeps times to see threads over time.");
   private readonly status = el("span", { class: "pane-title", "aria-live": "polite" });
-  private readonly legend = el("div", { class: "states" });
-  private readonly scale = el("span", { class: "heat-key" }); // explains the colours of the difference
-  private scaleIs = "";
   private readonly over = segmented<"whole" | "difference">("Two stretches of time", [
     { value: "whole", label: "Where they are", title: "The whole recording, with both stretches marked" },
     { value: "difference", label: "Over each other", title: "Both from their beginnings, with the difference" },
   ], (times) => this.app.set({ times }));
   private win: Span = { from: 0, to: 1 };
-  private order: number[] = []; // rows of threads: app.matches
   private cursor = -1; // the row of the keyboard's cursor
   private paired = ""; // what is compared over time
-  private lanes: [Map<number, Lane>, Map<number, Lane>] = [new Map(), new Map()]; // by thread, before and after
-  private sums = new Map<string, { readonly parts: readonly Lane[]; readonly lane: Lane }>(); // of rows with several threads
   private readonly pictures = new Pictures();
-  private shownKey = "";
-  private most = 1;
-  private differs = 0; // the largest difference in a cell of the band, among the loaded lanes
-  private mostOf = ""; // the request whose lanes it is of
-  private running: AbortController | null = null;
   private frame = 0;
+  private readonly colours: TimelineKey;
+  private readonly shares: ThreadShares;
+  private readonly lanes: LaneStore;
   private whole = true; // the whole recording is shown, also when it grows
-  private base: [Float64Array, Float64Array]; // weight by row, without filters of threads and time
-  private chance: Chance | null = null; // of two: of rows
-  private cellChance: Chance | null = null; // and of cells
-  private alls: [number, number] = [0, 0]; // and of all rows
 
   constructor(private readonly app: App, private readonly menu: Menu) {
     const zoomIn = el("button", { type: "button", title: "Show the chosen stretch as large as the page", click: () => this.zoom(chosenSpan(app)) }, "Zoom to selection");
     const zoomOut = el("button", { type: "button", click: () => this.zoom(null) }, "Whole recording");
     this.spacer = el("div", { class: "lanes-space" }, this.canvas);
     this.scroller = el("div", { class: "lanes" }, this.spacer);
-    this.base = [new Float64Array(0), new Float64Array(0)];
+    this.colours = new TimelineKey(app);
+    this.shares = new ThreadShares(app);
+    this.lanes = new LaneStore(app, () => this.later());
     this.win = { from: 0, to: Math.max(1, app.header.end) };
-    this.root = el("div", { class: "pane timeline" }, el("div", { class: "pane-bar" }, this.legend, this.scale, this.status, app.compared && !app.header.pair ? this.over.root : "", zoomIn, zoomOut), this.scroller, this.nothing);
+    this.root = el("div", { class: "pane timeline" }, el("div", { class: "pane-bar" }, this.colours.states, this.colours.scale, this.status, app.compared && !app.header.pair ? this.over.root : "", zoomIn, zoomOut), this.scroller, this.nothing);
     this.canvas.addEventListener("keydown", (e) => this.typed(e));
     // Two stretches of time that are drawn over each other have no common time to choose.
     const free = (): boolean => !this.pairing || this.pairing.sides;
@@ -80,14 +67,14 @@ export class TimelinePane implements Pane {
       const r = this.laneAt(e.clientY - box.top);
       if (r < 0) return;
       e.preventDefault();
-      menu.openThread(app.matches[r].first, e.clientX, e.clientY);
+      menu.openThread(app.threads.rows[r].first, e.clientX, e.clientY);
     });
     this.canvas.addEventListener("pointermove", (e) => {
       const box = this.canvas.getBoundingClientRect();
       const r = this.laneAt(e.clientY - box.top);
       const x = e.clientX - box.left - this.label;
       this.canvas.style.cursor = x < 0 ? (r >= 0 ? "pointer" : "default") : "col-resize";
-      this.canvas.title = r >= 0 && x < 0 ? app.matchName(app.matches[r]) : "";
+      this.canvas.title = r >= 0 && x < 0 ? app.threads.rowName(app.threads.rows[r]) : "";
       if (r >= 0 && x >= 0) this.tell(r, x / Math.max(1, box.width - this.label));
       else this.tell(-1, 0);
     });
@@ -138,7 +125,7 @@ export class TimelinePane implements Pane {
   // choose selects or deselects a row of threads; several: in addition to those selected.
   private choose(r: number, several: boolean): void {
     const { app } = this;
-    const { all } = app.matches[r];
+    const { all } = app.threads.rows[r];
     const before = app.state.threads;
     const threads = new Set(several ? before : []);
     const on = all.some((t) => before.has(t));
@@ -164,7 +151,7 @@ export class TimelinePane implements Pane {
     else if (e.key === "Enter") this.choose(this.cursor, false);
     else if (e.key === "m" || e.key === "ContextMenu") {
       const box = this.canvas.getBoundingClientRect();
-      this.menu.openThread(this.app.matches[this.cursor].first, box.left + 60, box.top + AXIS + (at + 1) * this.rowHeight() - this.scroller.scrollTop);
+      this.menu.openThread(this.app.threads.rows[this.cursor].first, box.left + 60, box.top + AXIS + (at + 1) * this.rowHeight() - this.scroller.scrollTop);
     } else return;
     e.preventDefault();
     e.stopPropagation();
@@ -172,7 +159,7 @@ export class TimelinePane implements Pane {
 
   // matches reports whether the search finds a row, by the names of its threads.
   private matches(re: RegExp, r: number): boolean {
-    return this.app.matches[r].all.some((t) => re.test(this.app.model.threadName(t)));
+    return this.app.threads.rows[r].all.some((t) => re.test(this.app.model.threadName(t)));
   }
 
   // next goes to the next thread that the search finds.
@@ -215,14 +202,14 @@ export class TimelinePane implements Pane {
 
   private words(r: number, place: number): string {
     const { app, pairing: p } = this;
-    const m = app.matches[r];
+    const m = app.threads.rows[r];
     if (!m) return "";
-    const name = app.matchName(m);
+    const name = app.threads.rowName(m);
     const chosen = m.all.some((t) => app.state.threads.has(t)) ? ", chosen" : "";
     const shares = (x: readonly number[], all: readonly number[]): string =>
       `before ${percent(x[0], all[0])}, after ${percent(x[1], all[1])}: ${points((all[1] > 0 ? x[1] / all[1] : 0) - (all[0] > 0 ? x[0] / all[0] : 0))} points`;
-    if (place < 0) return `${name}: ${p ? shares([this.base[0][r], this.base[1][r]], this.alls) : `${value(this.base[1][r], app.unit)}, ${percent(this.base[1][r], this.app.chosen.all.weight)}`}${chosen}`;
-    const lanes = ([0, 1] as const).map((side) => this.laneOf(side, r));
+    if (place < 0) return `${name}: ${p ? shares([this.shares.base[0][r], this.shares.base[1][r]], this.shares.alls) : `${value(this.shares.base[1][r], app.unit)}, ${percent(this.shares.base[1][r], this.app.chosen.all.weight)}`}${chosen}`;
+    const lanes = ([0, 1] as const).map((side) => this.lanes.of(side, r));
     const n = lanes[1]?.weight.length ?? lanes[0]?.weight.length ?? 0;
     if (!n) return name;
     // The smallest time that can be pointed at: some pixels.
@@ -271,32 +258,13 @@ export class TimelinePane implements Pane {
   }
 
   private async count(): Promise<void> {
-    const { app, pairing: p } = this;
-    // Lanes stay where they are while the user chooses a stretch of time or threads.
-    const asked = (side: Side): Promise<ThreadSums> => {
-      const q = app.query(["from", "to", "threads"]);
-      if (p && !p.sides) {
-        q.set("from", String(p.of[side].from));
-        q.set("to", String(p.of[side].to));
-      }
-      return app.threadSums(q, SIDES[side]);
-    };
-    const after = asked(1);
-    const both = await Promise.all([p ? asked(0) : after, after]).catch(() => null);
-    if (!both || this.paired !== JSON.stringify(this.pairing)) return;
-    const { matches } = app;
-    const add = (m: Match, side: Side, of: Float64Array): number => m[SIDES[side]].reduce((a, t) => a + of[t], 0);
-    const base = ([0, 1] as const).map((side) => Float64Array.from(matches, (m) => add(m, side, both[side].weight)));
-    this.base = [base[0], base[1]];
-    this.alls = [base[0].reduce((a, b) => a + b, 0), base[1].reduce((a, b) => a + b, 0)];
-    this.chance = p && new Chance(both[0].tally, both[1].tally);
-    this.cellChance = p && overTime([both[0].tally, both[1].tally], p);
-    const [b, a] = this.alls;
-    const most = p ? (r: number): number => Math.max(b > 0 ? base[0][r] / b : 0, a > 0 ? base[1][r] / a : 0) : (r: number): number => base[1][r];
-    const there = (r: number): boolean => add(matches[r], 1, both[1].samples) > 0 || (!!p && add(matches[r], 0, both[0].samples) > 0);
-    this.order = Array.from(matches.keys()).filter(there).sort((x, y) => most(y) - most(x) || x - y);
+    if (!(await this.shares.count())) return;
     if (!this.order.includes(this.cursor)) this.cursor = -1;
     this.later();
+  }
+
+  private get order(): readonly number[] {
+    return this.shares.order;
   }
 
   private later(): void {
@@ -313,116 +281,6 @@ export class TimelinePane implements Pane {
     return this.order.slice(first, Math.min(first + 200, first + Math.ceil(this.scroller.clientHeight / row) + 12));
   }
 
-  // sides are the sides for which lanes are drawn.
-  private get sides(): readonly Side[] {
-    return this.pairing ? [0, 1] : [1];
-  }
-
-  private async fetch(): Promise<void> {
-    const { app, pairing: p } = this;
-    const q = app.query(["from", "to", "threads"]);
-    const bins = Math.max(10, Math.min(4000, Math.floor((this.scroller.clientWidth - this.label) / 2)));
-    q.set("bins", String(bins));
-    const key = `${app.header.version} ${this.win.from} ${this.win.to} ${this.paired} ${q.toString()}`;
-    if (key !== this.shownKey) {
-      this.shownKey = key;
-      if (!this.whole || !app.header.growing) this.lanes.forEach((l) => l.clear()); // otherwise the old ones stay until they are replaced
-      this.running?.abort();
-      this.running = null;
-    }
-    const missing = this.sides.map((side) => this.visible().flatMap((r) => app.matches[r][SIDES[side]]).filter((t) => this.lanes[side].get(t)?.key !== key).slice(0, 200));
-    if (missing.every((list) => !list.length) || this.running) return;
-    const mine = (this.running = new AbortController());
-    try {
-      const answers = await Promise.all(this.sides.map((side, i) => {
-        if (!missing[i].length) return null;
-        const x = new URLSearchParams(q);
-        const from = p?.of[side].from ?? 0;
-        x.set("w0", String(from + this.win.from));
-        x.set("w1", String(from + this.win.to));
-        if (p) x.set("until", String(Math.max(1, p.of[side].to)));
-        x.set("lanes", missing[i].join("."));
-        return ask<{ bins: number }>(app.path("lanes", x), mine.signal);
-      }));
-      if (this.running !== mine) return;
-      if (key !== this.mostOf) {
-        this.most = 1;
-        this.differs = 0;
-      }
-      this.mostOf = key;
-      answers.forEach((m, i) => {
-        if (!m) return;
-        const n = m.head.bins;
-        const weight = m.f32("weight");
-        const state = m.u8("state");
-        m.u32("thread").forEach((t, k) => this.lanes[this.sides[i]].set(t, { key, weight: weight.subarray(k * n, (k + 1) * n), state: state.subarray(k * n, (k + 1) * n) }));
-        for (const v of weight) if (v > this.most) this.most = v;
-      });
-      this.running = null;
-      this.later();
-    } catch (e) {
-      if (mine.signal.aborted) return;
-      this.running = null;
-      app.onError(e instanceof Error ? e.message : String(e));
-    }
-  }
-
-  // laneOf is a row's lane on a side; null: it is not loaded, or there is nothing.
-  private laneOf(side: Side, r: number): Lane | null {
-    const threads = this.app.matches[r]?.[SIDES[side]] ?? [];
-    const parts: Lane[] = [];
-    for (const t of threads) {
-      const l = this.lanes[side].get(t);
-      if (!l) return null;
-      parts.push(l);
-    }
-    if (parts.length < 2) return parts[0] ?? null;
-    const name = `${side} ${r}`;
-    const known = this.sums.get(name);
-    if (known && known.parts.length === parts.length && known.parts.every((l, i) => l === parts[i])) return known.lane;
-    const n = parts[0].weight.length;
-    const weight = new Float32Array(n), state = new Uint8Array(n);
-    for (let b = 0; b < n; b++) {
-      let most = 0;
-      for (const l of parts) {
-        const v = l.weight[b] ?? 0;
-        weight[b] += v;
-        if (v > most) {
-          most = v;
-          state[b] = l.state[b];
-        }
-      }
-    }
-    const lane = { key: parts[0].key, weight, state };
-    this.sums.set(name, { parts, lane });
-    return lane;
-  }
-
-  // band is the difference of a row, cell by cell, as shares of each side, and whether chance
-  // explains it.
-  private band(r: number, width: number): Band | null {
-    const { pairing: p } = this;
-    const { before, after } = this.app.matches[r];
-    const lanes = [this.laneOf(0, r), this.laneOf(1, r)];
-    if (!p || (before.length && !lanes[0]) || (after.length && !lanes[1])) return null;
-    const n = (lanes[1] ?? lanes[0])?.weight.length ?? 0;
-    if (!n) return null;
-    const [b, a] = scales(p, this.alls);
-    const cells = Math.max(1, Math.min(n, Math.floor(width / CELL)));
-    const out = new Float64Array(cells), chance = new Uint8Array(cells).fill(1);
-    // After the end of the shorter one there is nothing to compare.
-    const both = Math.min(...p.of.map((s) => s.to - s.from));
-    for (let c = 0; c < cells; c++) {
-      const from = Math.floor((c * n) / cells), to = Math.floor(((c + 1) * n) / cells);
-      if (this.win.from + (to / n) * (this.win.to - this.win.from) > both + 1e6) break;
-      const was = sum(lanes[0], from, to), is = sum(lanes[1], from, to);
-      out[c] = is * a - was * b;
-      chance[c] = this.cellChance?.explains(was, is) ? 1 : 0;
-      if (Math.abs(out[c]) > this.differs) this.differs = Math.abs(out[c]);
-    }
-    return { by: out, chance };
-  }
-
   private async paint(): Promise<void> {
     if (!this.root.isConnected || this.root.hidden || !this.app.header.timed) return;
     const { app, pairing: p } = this;
@@ -431,7 +289,7 @@ export class TimelinePane implements Pane {
     const space = `${Math.max(height, this.order.length * row + AXIS)}px`;
     if (this.spacer.style.height !== space) this.spacer.style.height = space;
     if (this.canvas.style.height !== `${height}px`) this.canvas.style.height = `${height}px`;
-    void this.fetch();
+    void this.lanes.fetch({ win: this.win, whole: this.whole, width: this.scroller.clientWidth - this.label, rows: this.visible() });
     const { g, width } = surface(this.canvas);
     const left = this.label; // read once: the browser looks it up in the layout
     const scale = this.canvas.width / width;
@@ -439,21 +297,21 @@ export class TimelinePane implements Pane {
     const colors = app.header.states.map((s) => STATE_COLORS[theme][s] ?? STATE_COLORS[theme].unknown);
     const ink = color("--ink"), soft = color("--soft"), line = color("--line"), on = color("--on");
     // A bin that a thread spent entirely in one state is as high as its lane.
-    const full = Math.max(1, Math.min(this.most, app.unit === "nanoseconds" ? Math.max((this.win.to - this.win.from) / Math.max(1, this.binsShown()), app.header.events[app.state.event]?.period ?? 0) : this.most));
-    const all = p ? this.alls : [0, app.chosen.all.weight];
+    const full = Math.max(1, Math.min(this.lanes.most, app.unit === "nanoseconds" ? Math.max((this.win.to - this.win.from) / Math.max(1, this.lanes.bins), app.header.events[app.state.event]?.period ?? 0) : this.lanes.most));
+    const all = p ? this.shares.alls : [0, app.chosen.all.weight];
     g.textBaseline = "middle";
     const font = `${0.75 * (tall / 1.375)}px system-ui, sans-serif`;
     g.font = font;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / row));
     const last = Math.min(this.order.length, first + Math.ceil(height / row) + 1);
     const bands = new Map<number, Band | null>();
-    if (p) for (let k = first; k < last; k++) bands.set(k, this.band(this.order[k], width - left));
+    if (p) for (let k = first; k < last; k++) bands.set(k, this.lanes.band(this.order[k], width - left, this.win, this.shares));
     // A single sample makes no more than a quarter of the colour: it may be chance.
-    const strongest = Math.max(this.differs, 4 * this.oneSample());
+    const strongest = Math.max(this.lanes.differs, 4 * this.colours.oneSample);
     for (let k = first; k < last; k++) {
       const y = AXIS + k * row - this.scroller.scrollTop;
       const r = this.order[k];
-      const m = app.matches[r];
+      const m = app.threads.rows[r];
       const marked = m.all.some((t) => app.state.threads.has(t));
       const chosen = app.state.threads.size === 0 || marked;
       if (marked) {
@@ -463,8 +321,8 @@ export class TimelinePane implements Pane {
       g.fillStyle = line;
       g.fillRect(0, y + row - 1, width, 1);
       g.globalAlpha = chosen ? 1 : 0.35;
-      for (const side of this.sides) {
-        const lane = this.laneOf(side, r);
+      for (const side of this.lanes.sides) {
+        const lane = this.lanes.of(side, r);
         if (!lane) continue;
         const look = { width: width - left, height: tall - 1, full: full * Math.max(1, m.before.length, m.after.length), theme, scale, down: !!p && side === 1 };
         g.drawImage(this.pictures.of(lane, look, colors), left, y + (look.down ? tall + BAND : 0), width - left, tall - 1);
@@ -473,15 +331,15 @@ export class TimelinePane implements Pane {
       g.globalAlpha = 1;
       g.textAlign = "right";
       g.fillStyle = soft;
-      for (const side of this.sides) g.fillText(p ? `${SIDES[side]} ${percent(this.base[side][r], all[side])}` : percent(this.base[side][r], all[side]), left - 8, y + (p && side ? tall + BAND : 0) + tall / 2);
+      for (const side of this.lanes.sides) g.fillText(p ? `${SIDES[side]} ${percent(this.shares.base[side][r], all[side])}` : percent(this.shares.base[side][r], all[side]), left - 8, y + (p && side ? tall + BAND : 0) + tall / 2);
       g.textAlign = "left";
       g.fillStyle = chosen ? ink : soft;
       const room = left - SHARE[p ? 1 : 0];
-      g.fillText(p?.sides ? clip(g, app.matchName(m), room) : label(g, app.model.threadName(m.first), app.header.threads[m.first].name, room), 8, y + row / 2);
+      g.fillText(p?.sides ? clip(g, app.threads.rowName(m), room) : label(g, app.model.threadName(m.first), app.header.threads[m.first].name, room), 8, y + row / 2);
       if (p) { // by how much its share rose
-        const d = (all[1] > 0 ? this.base[1][r] / all[1] : 0) - (all[0] > 0 ? this.base[0][r] / all[0] : 0);
+        const d = this.shares.change(r);
         g.font = `600 ${font}`;
-        const chance = this.chance?.explains(this.base[0][r], this.base[1][r]) ?? false;
+        const chance = this.shares.chance?.explains(this.shares.base[0][r], this.shares.base[1][r]) ?? false;
         g.fillStyle = chance ? soft : d > 0 ? color("--more") : d < 0 ? color("--less") : soft;
         g.textAlign = "right";
         g.fillText(chance && d !== 0 ? `~ ${points(d)}` : points(d), left - 8, y + row / 2);
@@ -516,47 +374,17 @@ export class TimelinePane implements Pane {
       mark(g, app.state.base, this.win, left, width, height);
     }
     this.status.textContent = this.told || this.summary();
-    this.explain(p, strongest, theme);
-    this.states(theme);
-  }
-
-  // oneSample is the share of the total that one sample makes.
-  private oneSample(): number {
-    const { chosen } = this.app;
-    const counts = [chosen.before?.chosen ?? chosen.chosen, chosen.chosen];
-    return Math.max(...counts.map((c) => (c.samples > 0 ? 1 / c.samples : 0)));
-  }
-
-  // explain says what the colours of the difference mean.
-  private explain(p: Pairing | null, strongest: number, theme: "light" | "dark"): void {
-    const text = p ? `${points(strongest)} ${p.sides ? "" : "s"} ${theme} ${JSON.stringify(p.of)}` : "";
-    if (text === this.scaleIs) return;
-    this.scaleIs = text;
-    this.scale.replaceChildren(...(p ? differenceKey(p, strongest, theme === "dark", "(points, between the lanes)") : []));
+    this.colours.tell(strongest, theme);
   }
 
   // compared is the drawing of two, for tests: by row, both sides' shares of the total, the sums
   // of the lanes, and the band.
   compared(): { name: string; before: number; after: number; lanes: (number | null)[]; band: number[]; chance: boolean; grey: number[] }[] {
     const total = (l: Lane | null): number | null => l && sum(l, 0, l.weight.length);
-    return this.order.map((r) => [r, this.band(r, 400)] as const).map(([r, band]) => ({
-      name: this.app.threadLabel(this.app.matches[r].first), before: this.base[0][r], after: this.base[1][r],
-      lanes: [total(this.laneOf(0, r)), total(this.laneOf(1, r))], band: Array.from(band?.by ?? []),
-      chance: this.chance?.explains(this.base[0][r], this.base[1][r]) ?? false, grey: Array.from(band?.chance ?? []),
-    }));
-  }
-
-  private binsShown(): number {
-    for (const side of this.lanes) for (const l of side.values()) return l.weight.length;
-    return 1;
-  }
-
-  private states(theme: "light" | "dark"): void {
-    const present = [...new Set(this.app.chosen.states.map((s) => s.state))];
-    this.legend.replaceChildren(...present.map((s) => {
-      const swatch = el("i", { class: "swatch" });
-      swatch.style.background = STATE_COLORS[theme][s] ?? "";
-      return el("span", { class: "fact" }, swatch, ` ${s}`);
+    return this.order.map((r) => [r, this.lanes.band(r, 400, this.win, this.shares)] as const).map(([r, band]) => ({
+      name: this.app.threads.label(this.app.threads.rows[r].first), before: this.shares.base[0][r], after: this.shares.base[1][r],
+      lanes: [total(this.lanes.of(0, r)), total(this.lanes.of(1, r))], band: Array.from(band?.by ?? []),
+      chance: this.shares.chance?.explains(this.shares.base[0][r], this.shares.base[1][r]) ?? false, grey: Array.from(band?.chance ?? []),
     }));
   }
 
