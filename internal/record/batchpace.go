@@ -38,6 +38,9 @@ const (
 	newCodeShare = 120
 	// newCodeMost is no longer than engines let samples lie by themselves.
 	newCodeMost = 100 * time.Millisecond
+	// stretchedMost is the longest wait because programs use little CPU time. With half a second, of
+	// javac beside a load of 25, one or two stacks in a thousand more were of code that had been freed.
+	stretchedMost = 200 * time.Millisecond
 )
 
 // wantSoon requests the next batches soon.
@@ -62,11 +65,11 @@ func (c *batchPace) stretch(now time.Time, d time.Duration) time.Duration {
 	if !c.told || c.busy >= 1 || now.Sub(c.began) < quietAfter {
 		return d
 	}
-	most := quietBatch
+	most := stretchedMost
 	if now.Sub(c.hurried) < quietAfter {
 		most = newCodeMost
 	}
-	const least = float64(newCodeBatch) / float64(quietBatch)
+	const least = float64(newCodeBatch) / float64(stretchedMost)
 	return max(min(time.Duration(float64(d)/max(c.busy, least)), most), d)
 }
 

@@ -19,10 +19,10 @@ func TestBatchesByUse(t *testing.T) {
 		{"a whole CPU", 100 * time.Millisecond, time.Hour, false, newCodeBatch},
 		{"three CPUs", 300 * time.Millisecond, time.Hour, false, newCodeBatch},
 		{"half a CPU", 50 * time.Millisecond, time.Hour, false, 2 * newCodeBatch},
-		{"a tenth", 10 * time.Millisecond, time.Hour, false, 10 * newCodeBatch},
+		{"a fifth", 20 * time.Millisecond, time.Hour, false, 5 * newCodeBatch},
 		{"a tenth, with collections", 10 * time.Millisecond, time.Hour, true, newCodeMost},
 		{"a tenth, young", 10 * time.Millisecond, time.Second, false, newCodeBatch},
-		{"next to nothing", time.Millisecond, time.Hour, false, quietBatch},
+		{"next to nothing", time.Millisecond, time.Hour, false, stretchedMost},
 	} {
 		var p batchPace
 		now := begin
