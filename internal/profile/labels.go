@@ -53,14 +53,15 @@ func (b *Builder) Labeled(call string, labels []Label) uint16 {
 		return b.Syscall(call)
 	}
 	for i := range labels {
-		labels[i].Key, labels[i].Text, labels[i].Unit = PlainText(labels[i].Key), PlainText(labels[i].Text), PlainText(labels[i].Unit)
+		l := &labels[i]
+		l.Key, l.Text, l.Unit = labelText(l.Key), labelText(l.Text), labelText(l.Unit)
 	}
 	slices.SortFunc(labels, Label.compare)
 	b.labelKey = append(b.labelKey[:0], FormatLabels(labels)...)
 	b.labelKey = append(append(b.labelKey, 0), call...)
 	i, ok := b.labeled[string(b.labelKey)]
 	if !ok {
-		if len(b.p.Syscalls) >= maxCircumstances || b.taken.Pass() != nil {
+		if len(b.p.Syscalls) >= maxCircumstances || b.meter.Room(3*len(b.labelKey)) != nil {
 			b.unlabeled++
 			return b.Syscall(call)
 		}
@@ -73,6 +74,16 @@ func (b *Builder) Labeled(call string, labels []Label) uint16 {
 		b.labeled[string(b.labelKey)] = i
 	}
 	return i
+}
+
+// maxLabelText is how many bytes of a label's text are kept: a file can refer to one text very often.
+const maxLabelText = 4 << 10
+
+func labelText(s string) string {
+	if len(s) > maxLabelText {
+		s = strings.ToValidUTF8(s[:maxLabelText], "")
+	}
+	return PlainText(s)
 }
 
 // Unlabeled returns how many samples lost their labels because there were too many different ones.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -67,6 +68,15 @@ func TestTooManyLabels(t *testing.T) {
 	}
 	if n := b.Labeled("read", []Label{{Key: "span", Number: 7}}); n != 8 {
 		t.Errorf("known labels have the index %d, want 8", n)
+	}
+}
+
+func TestLongLabels(t *testing.T) {
+	b := NewBuilder()
+	long := strings.Repeat("ä", maxLabelText)
+	i := b.Labeled("", []Label{TextLabel(long, long)})
+	if l := b.p.Labels[i][0]; len(l.Key) > maxLabelText || len(l.Text) > maxLabelText || !strings.HasPrefix(long, l.Text) {
+		t.Errorf("of a label of %d bytes, %d and %d are kept", len(long), len(l.Key), len(l.Text))
 	}
 }
 

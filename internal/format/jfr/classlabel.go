@@ -8,6 +8,25 @@ import (
 // labelClass is the label with the class of what is allocated, or of the lock that is waited for.
 const labelClass = "class"
 
+// maxOwnLabels is how many bytes the labels of a sample take at most in candid's files.
+const maxOwnLabels = 64 << 10
+
+// ownLabels reads labels as candid writes them; each text, to which a file may refer very often, once.
+func (r *reader) ownLabels(text string) []profile.Label {
+	if text == "" || len(text) > maxOwnLabels {
+		return nil
+	}
+	labels, ok := r.own.labelled[text]
+	if !ok && r.b.Meter().Room(3*len(text)) == nil {
+		labels = profile.ParseLabels(text)
+		if r.own.labelled == nil {
+			r.own.labelled = map[string][]profile.Label{}
+		}
+		r.own.labelled[text] = labels
+	}
+	return labels
+}
+
 // classLabel returns what samples with a class have as Sample.Syscall: the label that says it.
 func (r *reader) classLabel(c *chunk, id uint64) uint16 {
 	p := &c.pools

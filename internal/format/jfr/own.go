@@ -43,6 +43,7 @@ type ownState struct {
 	losses   profile.Losses
 	syscalls []string
 	labels   [][]profile.Label // as Profile.Labels
+	labelled map[string][]profile.Label
 	threads  map[threadKey]uint32
 }
 
@@ -303,9 +304,9 @@ func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
 	s.State, _ = profile.StateByName(text(&o.states, k.numbers[0]))
 	if call := k.numbers[1]; call < uint64(c.calls) {
 		s.Syscall = uint16(call)
-		if text := c.pools.text(k.labels); text != "" && call > 0 {
+		if labels := r.ownLabels(c.pools.text(k.labels)); len(labels) > 0 && call > 0 {
 			r.own.labels = at(r.own.labels, uint32(call))
-			r.own.labels[call] = profile.ParseLabels(text)
+			r.own.labels[call] = labels
 		}
 	}
 	s.End, _ = endByName(text(&o.ends, k.numbers[2]))
