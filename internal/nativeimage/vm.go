@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 
-	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/fileblocks"
 	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/native"
@@ -57,9 +56,6 @@ func (f *Finder) May(m target.Mapping) bool {
 // Open finds the native images of a process, whose code nat knows. The error is ErrNotImage if
 // there is none.
 func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
-	if cpu.Host() != cpu.AMD64 {
-		return nil, ErrNotImage
-	}
 	vm := &VM{native: nat, memory: p.Memory(), process: p, unknown: Guesser{native: nat}}
 	for _, m := range nat.Modules() {
 		if !f.May(m.Mapping) || len(vm.images) == maxImages {

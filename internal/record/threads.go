@@ -2,10 +2,7 @@ package record
 
 import (
 	"cmp"
-	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -94,14 +91,4 @@ func isManaged(f walk.Frame) bool {
 		return true
 	}
 	return false
-}
-
-// commOf returns the operating system's name for a thread that belongs to no target, "" if it has
-// ended.
-func commOf(pid, tid uint32) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(string(b), "\n")
 }

@@ -3,7 +3,6 @@ package v8
 import (
 	"strings"
 
-	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/target"
@@ -39,9 +38,6 @@ type VM struct {
 // Open finds V8 in a process whose native code nat knows. The error is ErrNotV8 if it has no known
 // V8. Only programs whose names suggest V8 are examined.
 func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
-	if cpu.Host() != cpu.AMD64 {
-		return nil, ErrNotV8
-	}
 	for _, m := range nat.Modules() {
 		if !MayHold(m.Mapping) {
 			continue

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
-	"strconv"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
@@ -154,20 +152,6 @@ func (p *Process) threadID(b []byte) (uint64, bool) {
 		}
 	}
 	return 0, false
-}
-
-func threads(pid int) (map[uint32]bool, error) {
-	list, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
-	if err != nil {
-		return nil, err
-	}
-	out := map[uint32]bool{}
-	for _, e := range list {
-		if n, err := strconv.ParseUint(e.Name(), 10, 32); err == nil {
-			out[uint32(n)] = true
-		}
-	}
-	return out, nil
 }
 
 // Follow describes to an engine how to find the Windows stack of a thread that runs Wine's own code.

@@ -4,7 +4,6 @@
 package service
 
 import (
-	"os"
 	"os/user"
 	"path"
 	"regexp"
@@ -100,18 +99,6 @@ func globbed(glob string, whole bool) *regexp.Regexp {
 		re = regexp.MustCompile("^" + regexp.QuoteMeta(glob) + "$")
 	}
 	return re
-}
-
-// readPlace returns the content of a process's cgroup file, "" if it cannot be read.
-func readPlace(pid int) string {
-	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/cgroup")
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	var buf [4096]byte
-	n, _ := f.Read(buf[:])
-	return string(buf[:n])
 }
 
 // maxPlaces bounds what is remembered of control groups, and of processes.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Of returns where a thread waits now; false if that is not available: it has ended, it is another
-// user's, or this is not Linux.
+// Of returns where a thread waits now; false if that is not available: it has ended, or it is another
+// user's.
 func Of(pid, tid int) (Place, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(tid) + "/syscall")
 	if err != nil {
