@@ -6,6 +6,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -38,7 +39,7 @@ func (p *Process) Locate(pc uint64) (symbol.Place, bool) {
 }
 
 // Open implements symbol.Locator.
-func (p Places) Open(pl symbol.Place) (*os.File, error) {
+func (p Places) Open(pl symbol.Place) (target.File, error) {
 	for _, m := range p.Modules() {
 		if m.Mapping.Dev == pl.File.Dev && m.Mapping.Inode == pl.File.Inode && m.Mapping.Path == pl.Path {
 			return m.Open()

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Files   *native.Files   // shared by the processes of one run
 	Finders *Finders        // look for runtimes; nil: none are looked for
-	Arch    cpu.Arch        // of the process; 0: this machine's
+	Arch    cpu.Arch        // of the process; 0: as it says itself
 	Cache   *walk.WalkCache // of the walker
 	Shared  *symbol.Shared  // names of files that several processes map
 	// Open opens a file in the root of the process; nil: in candid's own.
@@ -82,7 +82,7 @@ func New(t *target.Process, o Options) (*Process, error) {
 		return nil, fmt.Errorf("read the modules of process %d: %w", t.PID, err)
 	}
 	if o.Arch == 0 {
-		o.Arch = cpu.Host()
+		o.Arch = t.Arch()
 	}
 	p := &Process{Target: t, Native: code, o: o}
 	if o.Finders != nil {

@@ -1,6 +1,7 @@
 package coreclr
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -52,6 +53,7 @@ type Symbols struct {
 // System is what matters of the system that the runtime was built for. The zero System is Unix.
 type System struct {
 	Windows bool
+	Arch    cpu.Arch // 0: this machine's
 	// TID returns candid's id of a thread by the one that the runtime knows; false if there is no such
 	// thread any more. nil: they are the same.
 	TID func(uint32) (uint32, bool)
@@ -66,7 +68,7 @@ type File interface {
 // Open reads the runtime of a process. version is "9.0.5". The error wraps ErrNotReady, ErrVersion
 // or ErrPlatform. code may be nil.
 func Open(mem memory, version string, at Symbols, on System, code Code, files Files) (*VM, error) {
-	if cpu.Host() != cpu.AMD64 {
+	if cmp.Or(on.Arch, cpu.Host()) != cpu.AMD64 {
 		return nil, ErrPlatform
 	}
 	major, _ := strconv.Atoi(version[:max(strings.IndexByte(version, '.'), 0)])

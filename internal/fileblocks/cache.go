@@ -8,7 +8,7 @@ package fileblocks
 
 import (
 	"io"
-	"os"
+	"io/fs"
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/fileid"
@@ -123,9 +123,15 @@ type Reader struct {
 // Size returns the size that the file had when it was opened, in bytes.
 func (r *Reader) Size() int64 { return r.size }
 
+// File is what Open needs of a file.
+type File interface {
+	io.ReaderAt
+	Stat() (fs.FileInfo, error)
+}
+
 // Open returns a Reader of f, which must stay open as long as the Reader is used. Blocks are cached
 // under the identity that f has now: later writes to the file may not be seen.
-func Open(f *os.File) *Reader {
+func Open(f File) *Reader {
 	r := &Reader{r: f, cache: all}
 	if c, err := fileid.Of(f); err == nil {
 		r.id.Content, r.size = c, c.Size

@@ -26,14 +26,21 @@ type Content struct {
 	Changed int64
 }
 
-// Of returns the identity of an opened file. Its ID is zero if the system does not report one. The error is
-// that of os.File.Stat.
-func Of(f *os.File) (Content, error) {
+// File is an opened file, or what was saved of one.
+type File interface {
+	Stat() (os.FileInfo, error)
+}
+
+// Of returns the identity of an opened file. Its ID is zero if the system does not report one, or if it is
+// no file of this system. The error is that of Stat.
+func Of(f File) (Content, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return Content{}, err
 	}
 	c := Content{Size: st.Size(), Changed: st.ModTime().UnixNano()}
-	c.ask(f, st)
+	if file, ok := f.(*os.File); ok {
+		c.ask(file, st)
+	}
 	return c, nil
 }

@@ -5,7 +5,6 @@ package native
 import (
 	"container/list"
 	"io"
-	"os"
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/ehframe"
@@ -13,6 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/golang"
 	"github.com/candid-profiler/candid/internal/objfile"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // File is what is known of one file with code, shared by all processes that map it. It may be used
@@ -24,7 +24,7 @@ type File struct {
 	table *ehframe.Table    // nil: none
 	image *peImage          // nil if it is not an image of Windows
 	goes  *golang.Table     // nil: no Go code
-	file  *os.File          // nil if it is neither an ELF file nor a PE image
+	file  target.File       // nil if it is neither an ELF file nor a PE image
 }
 
 // maxFiles bounds how many files are kept for future processes.
@@ -44,7 +44,7 @@ func NewFiles() *Files {
 
 // of returns the File of an opened file and takes over ownership of f. Modules keep their Files
 // alive; a File that was evicted from the cache is closed with the last of them.
-func (fs *Files) of(f *os.File) (*File, error) {
+func (fs *Files) of(f target.File) (*File, error) {
 	id, err := fileid.Of(f)
 	if err != nil {
 		f.Close()

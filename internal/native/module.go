@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sort"
 
@@ -98,7 +97,7 @@ func (m *Module) PE() *pe.Image {
 // Open opens the module's file, which the caller closes. It works for removed files and files in
 // other mount namespaces as long as the process lives and has the file mapped; after that as long
 // as the path leads to the same file, or candid has it open.
-func (m *Module) Open() (*os.File, error) {
+func (m *Module) Open() (target.File, error) {
 	f, err := m.process.OpenFile(m.Mapping)
 	if err != nil && m.File != nil && m.File.file != nil {
 		if again, ok := reopen(m.File.file); ok {

@@ -1,6 +1,6 @@
 package native
 
-import "os"
+import "github.com/candid-profiler/candid/internal/target"
 
 // reopen opens an open file again, if the system supports that.
-func reopen(*os.File) (*os.File, bool) { return nil, false }
+func reopen(target.File) (target.File, bool) { return nil, false }

@@ -2,7 +2,6 @@ package nativeimage
 
 import (
 	"errors"
-	"os"
 
 	"github.com/candid-profiler/candid/internal/fileblocks"
 	"github.com/candid-profiler/candid/internal/fileid"
@@ -25,7 +24,7 @@ type known struct {
 	native bool // it is a native image
 	text   span // addresses of the file
 	progs  []segment
-	file   *os.File // stays open, for names; nil without an image
+	file   target.File // stays open, for names; nil without an image
 }
 
 // segment is a part of a file that is mapped.
@@ -102,7 +101,7 @@ func (f *Finder) learn(m *native.Module) *known {
 }
 
 // read reads a file, which stays open if it has an image.
-func (k *known) read(file *os.File) {
+func (k *known) read(file target.File) {
 	p, ok := openProgram(fileblocks.Open(file))
 	if !ok {
 		return

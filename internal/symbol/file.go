@@ -12,6 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/dwarfline"
 	"github.com/candid-profiler/candid/internal/fileblocks"
 	"github.com/candid-profiler/candid/internal/objfile"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 const maxDWARF = 128 << 20 // bytes in one file; a larger one is named by its symbols only
@@ -64,7 +65,7 @@ type File struct {
 
 // Open reads the symbols of f and takes over ownership of f: Close closes it. If the file is not an
 // ELF file or a PE image, f is closed and the error wraps ErrNotELF.
-func Open(f *os.File, opt Options) (*File, error) {
+func Open(f target.File, opt Options) (*File, error) {
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
 		err = fmt.Errorf("%w: not a regular file", ErrNotELF)

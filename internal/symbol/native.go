@@ -11,6 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/safeopen"
+	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -35,7 +36,7 @@ type Locator interface {
 	// Locate finds the file of f. It must not allocate when it succeeds.
 	Locate(f walk.Frame) (Place, bool)
 	// Open opens the file; the caller closes it.
-	Open(p Place) (*os.File, error)
+	Open(p Place) (target.File, error)
 }
 
 // Native names frames of machine code that came from files. Each file is opened when the first
@@ -50,6 +51,8 @@ type Native struct {
 	places []dwarfline.Place // reused
 	// NoLines says to name functions only, without source lines and inlined functions.
 	NoLines bool
+	// NoDebugFiles says to use nothing but the files that are mapped.
+	NoDebugFiles bool
 	// Wanted, if set, is called before the source lines of a file are read, and may block. It is
 	// called from another goroutine. If it returns false, only functions are named, until the file
 	// is requested again by a caller who wants the lines.
@@ -295,7 +298,10 @@ func (n *Native) file(p Place) *nativeFile {
 		return known
 	}
 	n.files[p.File] = nf
-	opt := Options{Path: p.Path, OpenDebug: n.openDebug, NoLines: n.NoLines || isCLibrary(p.Name), Budget: n.Budget}
+	opt := Options{Path: p.Path, NoLines: n.NoLines || isCLibrary(p.Name), Budget: n.Budget}
+	if !n.NoDebugFiles {
+		opt.OpenDebug = n.openDebug
+	}
 	// The process may end before the file has been read, so it is opened now.
 	f, err := n.loc.Open(p)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/safeopen"
+	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -26,7 +27,7 @@ func (o oneFile) Locate(f walk.Frame) (Place, bool) {
 	return Place{File: fileid.ID{Dev: 1, Inode: 2}, Name: o.name, Path: o.path, Addr: f.PC}, true
 }
 
-func (o oneFile) Open(Place) (*os.File, error) { return os.Open(o.path) }
+func (o oneFile) Open(Place) (target.File, error) { return os.Open(o.path) }
 
 // buildC compiles the small program and returns its path and function addresses.
 func buildC(t testing.TB, args ...string) (string, map[string]uint64) {

@@ -2,9 +2,10 @@ package symbol
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
+
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // opened is the result of reading a file.
@@ -23,14 +24,14 @@ var linesTurn sync.Mutex
 // one that reads samples from the kernel's buffer.
 var openTurns = make(chan struct{}, max(1, runtime.NumCPU()-1))
 
-func openInTurn(f *os.File, opt Options) (*File, error) {
+func openInTurn(f target.File, opt Options) (*File, error) {
 	openTurns <- struct{}{}
 	defer func() { <-openTurns }()
 	return Open(f, opt)
 }
 
 // read reads a file's symbols and lines and sends the result.
-func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint64) bool, early, to chan<- opened) {
+func read(f target.File, opt Options, vdso bool, wanted func() bool, room func(uint64) bool, early, to chan<- opened) {
 	var o opened
 	defer func() {
 		if r := recover(); r != nil {

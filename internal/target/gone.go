@@ -22,9 +22,9 @@ func Ended(pid int, comm string, space *Space) *Process {
 // Recorded returns a process of a recording, which may be from another machine: it has the mappings
 // of its Space, and open opens the files behind them. Nothing else of it is looked up on this
 // machine.
-func Recorded(pid int, comm string, space *Space, open func(Mapping) (*os.File, error)) *Process {
+func Recorded(pid int, comm string, space *Space, open func(Mapping) (File, error)) *Process {
 	p := Ended(pid, comm, space)
-	p.opener = open
+	p.saved = &Saved{Open: open}
 	return p
 }
 

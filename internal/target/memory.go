@@ -30,6 +30,7 @@ type Memory struct {
 
 	// fallBack reads from the process's files; nil: there is no fallback.
 	fallBack func(p []byte, addr uint64) bool
+	trace    func(addr uint64, b []byte, ok bool) // see Trace
 
 	mu      sync.Mutex // guards what follows
 	src     access
@@ -54,7 +55,11 @@ func newMemory(src access) *Memory { return &Memory{src: src} }
 // ReadAt fills p from addr. It fills all of p or returns an error that wraps ErrMemory (the content
 // of p is then undefined).
 func (m *Memory) ReadAt(p []byte, addr uint64) error {
-	if !m.read(p, addr) {
+	ok := m.read(p, addr)
+	if m.trace != nil {
+		m.trace(addr, p, ok)
+	}
+	if !ok {
 		return fmt.Errorf("read %d bytes at %#x: %w", len(p), addr, ErrMemory)
 	}
 	return nil
@@ -65,6 +70,14 @@ func (m *Memory) ReadAt(p []byte, addr uint64) error {
 // p or returns false, and is called from the goroutine that reads. Uint64, Uint32 and Uint16 do not
 // call it.
 func (m *Memory) FallBack(f func(p []byte, addr uint64) bool) { m.fallBack = f }
+
+// Trace makes f be called for everything that is read, with exactly the bytes that somebody wanted:
+// pages that are read around them are not reported. Reads are slower then. f is called from the
+// goroutines that read, and may not keep b.
+func (m *Memory) Trace(f func(addr uint64, b []byte, ok bool)) {
+	m.trace = f
+	m.pages.bytes = nil
+}
 
 // read is ReadAt without allocating an error.
 func (m *Memory) read(p []byte, addr uint64) bool {
@@ -93,6 +106,13 @@ func (m *Memory) ReadV(reqs []Read) int {
 	m.src.readV(reqs)
 	m.mu.Unlock()
 	n := 0
+	if m.trace != nil {
+		defer func() {
+			for i := range reqs {
+				m.trace(reqs[i].Addr, reqs[i].Buf, reqs[i].OK)
+			}
+		}()
+	}
 	for i := range reqs {
 		if r := &reqs[i]; !r.OK && m.fallBack != nil {
 			r.OK = m.fallBack(r.Buf, r.Addr)
@@ -132,6 +152,9 @@ func (m *Memory) number(addr uint64, size int) (uint64, error) {
 	}
 	v := binary.LittleEndian.Uint64(m.number8[:])
 	m.mu.Unlock()
+	if m.trace != nil {
+		m.trace(addr, binary.LittleEndian.AppendUint64(nil, v)[:size], ok)
+	}
 	if !ok {
 		return 0, fmt.Errorf("read %d bytes at %#x: %w", size, addr, ErrMemory)
 	}

@@ -14,9 +14,9 @@ import (
 // OpenFile opens the file behind a mapping for reading. It works for files in other mount
 // namespaces and for files that have been removed since. It never returns another file that now has
 // the path: the error then wraps ErrStale.
-func (p *Process) OpenFile(m Mapping) (*os.File, error) {
-	if p.opener != nil {
-		return p.opener(m)
+func (p *Process) OpenFile(m Mapping) (File, error) {
+	if p.saved != nil {
+		return p.saved.Open(m)
 	}
 	if m.Inode == 0 {
 		return nil, fmt.Errorf("open the file of %x-%x: no file is behind it: %w", m.Start, m.End, ErrUnsupported)

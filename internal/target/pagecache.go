@@ -83,8 +83,10 @@ func (m *Memory) page(page uint64) *[pageSize]byte {
 				return nil
 			}
 			c.hits++
-			c.last, c.bytes = *t, c.slot[set][w]
-			return c.bytes
+			if m.trace == nil {
+				c.last, c.bytes = *t, c.slot[set][w]
+			}
+			return c.slot[set][w]
 		}
 	}
 	c.misses++
@@ -97,7 +99,9 @@ func (m *Memory) page(page uint64) *[pageSize]byte {
 	if !ok {
 		return nil
 	}
-	c.last, c.bytes = *t, buf
+	if m.trace == nil { // else each Word and Bytes comes here, and is reported
+		c.last, c.bytes = *t, buf
+	}
 	return buf
 }
 
@@ -141,6 +145,9 @@ func (m *Memory) Word(addr uint64) (uint64, bool) {
 		if buf = m.page(addr >> pageShift); buf == nil {
 			return 0, false
 		}
+		if m.trace != nil {
+			m.trace(addr, buf[off:off+8], true)
+		}
 	}
 	return binary.LittleEndian.Uint64(buf[off : off+8]), true
 }
@@ -168,6 +175,9 @@ func (m *Memory) Bytes(addr uint64, p []byte) bool {
 			}
 		}
 		n := copy(p, buf[addr&pageMask:])
+		if m.trace != nil {
+			m.trace(addr, p[:n], true)
+		}
 		p = p[n:]
 		addr += uint64(n)
 	}
@@ -178,6 +188,9 @@ func (m *Memory) Bytes(addr uint64, p []byte) bool {
 // system call for up to 1,024 of them. It is a hint: nothing is reported.
 func (m *Memory) Prefetch(addrs []uint64) {
 	c := &m.pages
+	if m.trace != nil {
+		return
+	}
 	if c.pageSlots == nil {
 		c.pageSlots = new(pageSlots)
 	}

@@ -2,7 +2,8 @@ package target
 
 import (
 	"fmt"
-	"os"
+
+	"github.com/candid-profiler/candid/internal/cpu"
 )
 
 // Process is one running process, held so that its id cannot come to mean another one. Its methods
@@ -19,9 +20,9 @@ type Process struct {
 	nspid   []int
 	mem     *Memory
 	sys     processSystem
-	space   *Space                          // what is known without reading the process; nil: nothing
-	unseen  bool                            // space is all that was ever known
-	opener  func(Mapping) (*os.File, error) // opens a recording's files; nil: those of the system
+	space   *Space // what is known without reading the process; nil: nothing
+	unseen  bool   // space is all that was ever known
+	saved   *Saved // where its files are; nil: on this system
 }
 
 // Memory returns the reader of the process's memory.
@@ -36,6 +37,14 @@ func (p *Process) Cmdline() []string { return p.cmdline }
 // Exe returns the path of the program in the target's mount namespace, "" if it could not be read.
 // It ends with " (deleted)" if the file no longer exists.
 func (p *Process) Exe() string { return p.exe }
+
+// Arch returns the architecture of the process's code.
+func (p *Process) Arch() cpu.Arch {
+	if p.saved != nil && p.saved.Arch != 0 {
+		return p.saved.Arch
+	}
+	return cpu.Host()
+}
 
 // UID returns the user that the process runs as, -1 if unknown.
 func (p *Process) UID() int { return p.uid }

@@ -50,9 +50,9 @@ func (p *Process) Thread(int) (Thread, error) { return Thread{}, errSystem("read
 func (p *Process) ThreadName(int) (string, error) { return "", errSystem("read a thread") }
 
 // OpenFile opens a file of a recording; otherwise it returns an error that wraps ErrUnsupported.
-func (p *Process) OpenFile(m Mapping) (*os.File, error) {
-	if p.opener != nil {
-		return p.opener(m)
+func (p *Process) OpenFile(m Mapping) (File, error) {
+	if p.saved != nil {
+		return p.saved.Open(m)
 	}
 	return nil, errSystem("open a mapped file")
 }

@@ -176,9 +176,9 @@ func (p *Process) Root() string { return "" }
 func (p *Process) RootPath(path string) string { return path }
 
 // OpenFile opens the file of a mapping. The error wraps ErrStale if there is another file now.
-func (p *Process) OpenFile(m Mapping) (*os.File, error) {
-	if p.opener != nil {
-		return p.opener(m)
+func (p *Process) OpenFile(m Mapping) (File, error) {
+	if p.saved != nil {
+		return p.saved.Open(m)
 	}
 	if !m.FileBacked() {
 		return nil, fmt.Errorf("open %q: no file: %w", m.Path, ErrUnsupported)

@@ -141,9 +141,13 @@ func (p *Process) learn(teb uint64) bool {
 // threadID finds the thread id in the C library's thread: a number that is one of the process's
 // threads'. Its process id precedes it in some releases.
 func (p *Process) threadID(b []byte) (uint64, bool) {
-	tids, err := threads(p.target.PID)
+	list, err := p.target.TIDs()
 	if err != nil {
 		return 0, false
+	}
+	tids := map[uint32]bool{}
+	for _, tid := range list {
+		tids[tid] = true
 	}
 	// glibc since 2.34 has it at 0x2d0 (nptl/descr.h); the word is looked for around it.
 	for off := 0x200; off < 0x400; off += 4 {

@@ -56,8 +56,10 @@ func openLibrary(proc *target.Process, name string) (*os.File, error) {
 	if maps, err := proc.Mappings(); err == nil {
 		for _, m := range maps {
 			if m.Inode != 0 && path.Base(m.Path) == name {
-				if f, err := proc.OpenFile(m); err == nil {
-					return f, nil
+				if opened, err := proc.OpenFile(m); err == nil {
+					if f, ok := opened.(*os.File); ok {
+						return f, nil
+					}
 				}
 			}
 		}

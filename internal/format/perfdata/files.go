@@ -68,7 +68,7 @@ func (fs *files) number(m *target.Mapping, dev, inode uint64, id string) {
 }
 
 // open opens the file of a mapping, if it is the one that was mapped then.
-func (fs *files) open(m target.Mapping) (*os.File, error) {
+func (fs *files) open(m target.Mapping) (target.File, error) {
 	if m.Dev != ofRecordings || m.Inode == 0 || m.Inode > uint64(len(fs.list)) {
 		return nil, fmt.Errorf("open %s: %w", m.Path, os.ErrNotExist)
 	}

@@ -46,7 +46,7 @@ func Open(p *target.Process, known *Finder) (vm *VM, maps []target.Mapping, err 
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the Java VM of process %d (%s): %w", p.PID, file, err)
 	}
-	vm.File, vm.Process = file, p
+	vm.File, vm.Process, vm.Arch = file, p, p.Arch()
 	return vm, maps, nil
 }
 

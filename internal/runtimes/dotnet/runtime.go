@@ -133,6 +133,7 @@ func open(t *target.Process, code *native.Stepper, file, exe, version string, at
 	if code != nil {
 		known = code
 	}
+	on.Arch = t.Arch()
 	vm, err := coreclr.Open(t.Memory(), version, at, on, known, filesOf(t, exe))
 	if errors.Is(err, coreclr.ErrNotReady) {
 		err = runtimes.Mark(err, runtimes.ErrNotReady)
@@ -150,7 +151,7 @@ func open(t *target.Process, code *native.Stepper, file, exe, version string, at
 // filesOf returns the files of a process whose program is exe.
 func filesOf(t *target.Process, exe string) coreclr.Files {
 	return coreclr.Files{
-		Open: func(path string) (coreclr.File, error) { return t.OpenInRoot(path) },
+		Open: func(path string) (coreclr.File, error) { return t.OpenPath(path) },
 		At: func(addr uint64) string {
 			maps, err := t.Mappings()
 			if err != nil {
