@@ -97,7 +97,6 @@ func Run(ctx context.Context, o Options) error {
 		servers.close()
 		return errors.Join(err, a.sinks.close(0))
 	}
-	a.o.Log(fmt.Sprintf("sampling at %g Hz; %s", conf.Rate, a.engine))
 	a.setReady(true)
 	if o.Ready != nil {
 		o.Ready()
@@ -145,7 +144,7 @@ func (a *Agent) start() error {
 	return nil
 }
 
-// engineSays passes on what a recording says. Its first line describes the engine.
+// engineSays passes on what a recording says. Its first line describes the engine, and comes when all is sampled.
 func (a *Agent) engineSays(line string) {
 	a.mu.Lock()
 	first := a.engine == ""
@@ -153,9 +152,10 @@ func (a *Agent) engineSays(line string) {
 		a.engine = line
 	}
 	a.mu.Unlock()
-	if !first {
-		a.o.Log(line)
+	if first {
+		line = fmt.Sprintf("sampling at %g Hz; %s", a.config().Rate, line)
 	}
+	a.o.Log(line)
 }
 
 // naming returns the function that a recording asks for the services of processes.
