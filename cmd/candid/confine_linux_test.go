@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,7 +177,7 @@ func TestAgentIsConfined(t *testing.T) {
 		want   string // of DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, NET_BIND_SERVICE, IPC_LOCK, SYS_PTRACE, SYS_NICE, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE
 		listen string
 	}{
-		"root": {nil, "000001c40088440e", "127.0.0.1:873"},
+		"root": {nil, "000001c40088440e", lowPort(t)},
 		"unit": {[]string{"setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--inh-caps=-all," + unit, "--ambient-caps=-all," + unit, "--bounding-set=-all," + unit},
 			"000000c400080004", "127.0.0.1:0"},
 	} {
@@ -305,7 +306,8 @@ func TestConfinedAsksForNames(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = copies.Process.Kill(); _ = copies.Wait() })
 	run := command(t, "record", "-p", strconv.Itoa(copies.Process.Pid), "-o", "x.jfr")
-	pid := start(t, run).pid()
+	recording := start(t, run)
+	pid := recording.pid()
 	confinedAs(t, pid, false)
 	time.Sleep(2 * time.Second)
 	io, err := os.ReadFile("/proc/" + pid + "/io")
@@ -319,4 +321,29 @@ func TestConfinedAsksForNames(t *testing.T) {
 	if read >= len(all) {
 		t.Errorf("candid has read %d bytes; /proc/kallsyms has %d", read, len(all))
 	}
+	// It has named kernel functions without.
+	if err := recording.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := recording.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if r := ok(t, "report", filepath.Join(run.Dir, "x.jfr"), "-n", "200"); !strings.Contains(r.out, "do_syscall_64") {
+		t.Errorf("the recording does not name the kernel's functions:\n%s", r.out)
+	}
+}
+
+// lowPort returns an address of this machine whose port only those with CAP_NET_BIND_SERVICE may take.
+func lowPort(t *testing.T) string {
+	t.Helper()
+	var err error
+	for port := 873; port > 800; port-- {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal(err)
+	return ""
 }

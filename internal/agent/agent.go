@@ -262,11 +262,13 @@ func (a *Agent) again(ctx context.Context) error {
 
 // anew ends the recording and begins another one, with another rate or other events.
 func (a *Agent) anew() error {
-	err := a.endRecording()
+	if err := a.endRecording(); err != nil { // which says nothing of the one that begins
+		a.o.Log(fmt.Sprintf("recording ended: %v", err))
+	}
 	a.mu.Lock()
 	a.engine = "" // the rate is a part of its description
 	a.mu.Unlock()
-	return errors.Join(err, a.start())
+	return a.start()
 }
 
 // reload reads the file again, and keeps the old one if it is wrong.
@@ -319,7 +321,11 @@ func (a *Agent) apply(old, conf *config.Config, servers *servers) error {
 	before.leave(fresh)
 	if old.Rate != conf.Rate || old.MinSleep != conf.MinSleep || !slices.Equal(events(old), events(conf)) || heapOf(old.Limits.Memory) != heapOf(conf.Limits.Memory) {
 		if err := a.anew(); err != nil {
-			return errors.Join(fmt.Errorf("%w: %w", errSampling, err), a.sampleAs(old))
+			err = fmt.Errorf("%w: %w", errSampling, err)
+			if failed := a.sampleAs(old); failed != nil {
+				return errors.Join(err, failed)
+			}
+			return fmt.Errorf("%w; sampling goes on as before", err)
 		}
 		return nil
 	}
@@ -328,14 +334,14 @@ func (a *Agent) apply(old, conf *config.Config, servers *servers) error {
 }
 
 // errSampling says that a file's way of sampling is not possible here.
-var errSampling = errors.New("sampling goes on as before")
+var errSampling = errors.New("this way of sampling is not possible")
 
 // sampleAs begins to record as an older file says, with everything else of the present one. If that fails, the
 // agent's loop goes on trying.
 func (a *Agent) sampleAs(old *config.Config) error {
 	a.mu.Lock()
 	c := *a.conf
-	c.Rate, c.MinSleep, c.Wall, c.OffCPU, c.Limits.Memory = old.Rate, old.MinSleep, old.Wall, old.OffCPU, old.Limits.Memory
+	c.Rate, c.MinSleep, c.Wall, c.OffCPU = old.Rate, old.MinSleep, old.Wall, old.OffCPU
 	a.conf = &c
 	a.mu.Unlock()
 	return a.start()

@@ -30,8 +30,8 @@ func Reader() {
 
 // reduce gives up on all threads, for good, all capabilities but those that kept returns of the ones
 // that are permitted. Unless passOn, programs that are started get none as ambient or inheritable ones,
-// which is how those get any that another user than root starts. It must not be called while a thread is in a system call that may never return:
-// each thread has to take part.
+// which is how those get any that another user than root starts. It must not be called while a thread is in a
+// system call that may never return: each thread has to take part.
 func reduce(kept func(held uint64) uint64, passOn bool) {
 	if unix.Capget(&header, &caps[0]) != nil {
 		return

@@ -3,6 +3,7 @@ package coreclr
 import (
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -38,25 +39,22 @@ func (vm *VM) loose(pc uint64) (is, own bool) {
 	return true, ok && (strings.HasPrefix(m.Mapping.Path, ownMemory) || vm.system.Windows && vm.doubled(m.Mapping))
 }
 
-// fileID says which file a mapping is of.
-type fileID struct{ dev, inode uint64 }
-
 // doubled reports whether a mapping is of the file from which the runtime maps its code twice. It has no name
 // of its own on Windows, but code that the runtime's map knows is in it too.
 func (vm *VM) doubled(m target.Mapping) bool {
-	id := fileID{m.Dev, m.Inode}
+	id := m.ID()
 	switch {
 	case m.Inode == 0 || m.FileBacked():
 		return false
-	case vm.ownFile == id:
-		return true
+	case vm.ownFile != fileid.ID{}: // there is one such file
+		return vm.ownFile == id
 	}
 	for _, s := range vm.sections.known {
 		f, ok := vm.native.Frame(s.lo, 0)
 		if !ok || s.kind == image {
 			continue
 		}
-		if k, _, ok := vm.native.Locate(f); ok && id == (fileID{k.Mapping.Dev, k.Mapping.Inode}) {
+		if k, _, ok := vm.native.Locate(f); ok && id == k.Mapping.ID() {
 			vm.ownFile = id
 			return true
 		}

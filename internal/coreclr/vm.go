@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/fileid"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -28,9 +29,9 @@ type VM struct {
 	sections sectionTable
 	code     codeTable
 	names    nameTable
-	chain    uint64 // chainCode
-	dac      uint64 // g_dacTable
-	ownFile  fileID // from which code is mapped twice on Windows, once it is known
+	chain    uint64    // chainCode
+	dac      uint64    // g_dacTable
+	ownFile  fileid.ID // from which code is mapped twice on Windows, once it is known
 	modules  map[uint64]*module
 	reader   native.Reader
 	stubCode [maxStub]byte

@@ -230,7 +230,7 @@ func (vm *VM) walkHeap(c *walk.Cursor, entry uint64) bool {
 // (25 share/oops/markWord.hpp, marked_value).
 func moved(object []byte) bool { return object[0]&3 == 3 }
 
-// copiedReference is referenceIn for an object that was copied with the sample. If current is set,
+// copiedReference is metadata.Heap.ReferenceIn for an object that was copied with the sample. If current is set,
 // the reference must be one that the thread itself would follow: while the collector moves objects,
 // others may lead to an object's old address.
 func (vm *VM) copiedReference(c *walk.Cursor, object []byte, offset uint64, current bool) (addr uint64, null, ok bool) {

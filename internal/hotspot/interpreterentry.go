@@ -49,7 +49,7 @@ func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 	return vm.popInterpreted(c, fp)
 }
 
-// entering reports whether the thread is entering or leaving a method, so that its frame is vmstructs.Absent
+// entering reports whether the thread is entering or leaving a method, so that its frame is absent
 // or incomplete, and returns where its caller continues (docs/hotspot.md, "Interpreter frames").
 func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, ok bool) {
 	sp, fp := c.Regs.SP(), c.Regs.FP()

@@ -76,7 +76,12 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 	opts.Tell = tellEvery
 	if len(o.Command) == 0 {
 		// People and scripts take this line for the beginning.
-		opts.Sampling = func() { o.Log(r.engine.Describe()) }
+		opts.Sampling = func() {
+			o.Log(r.engine.Describe())
+			if moved {
+				o.Log(why)
+			}
+		}
 	}
 	if o.Live == nil {
 		opts.TellMost = tellMost
@@ -113,11 +118,11 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 	if o.Nice || engine.Name() == "suspend" {
 		r.release = append(r.release, s.keepTime())
 	}
-	if moved {
-		o.Log(why)
-	}
 	if r.child != nil {
 		o.Log(engine.Describe()) // nothing runs unsampled, and what follows is held back while the program runs
+		if moved {
+			o.Log(why)
+		}
 	}
 	if o.Attached != nil {
 		s.kernel.Open()

@@ -60,6 +60,7 @@ func openLibrary(proc *target.Process, name string) (*os.File, error) {
 					if f, ok := opened.(*os.File); ok {
 						return f, nil
 					}
+					_ = opened.Close()
 				}
 			}
 		}

@@ -16,7 +16,7 @@ func (h *Heap) FieldOf(oop uint64, name string) (Field, bool) {
 	return h.FieldOfClass(klass, name)
 }
 
-// FieldOfClass is fieldOf for an object of a class.
+// FieldOfClass is FieldOf for an object of a class.
 func (h *Heap) FieldOfClass(klass uint64, name string) (Field, bool) {
 	for range MaxSupers {
 		if klass == 0 || klass&7 != 0 {

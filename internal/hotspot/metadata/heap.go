@@ -240,7 +240,7 @@ func (h *Heap) Reference(addr uint64) (uint64, bool) {
 	return h.oopBase + uint64(v)<<h.oopShift, true
 }
 
-// ReferenceIn is reference for an object that has been read.
+// ReferenceIn is Reference for an object that has been read.
 func (h *Heap) ReferenceIn(object []byte, offset uint64) (uint64, bool) {
 	if offset > uint64(len(object)) || uint64(len(object))-offset < 8 {
 		return 0, false
@@ -280,7 +280,7 @@ func (h *Heap) KlassOf(oop uint64) (uint64, bool) {
 	return v, ok && v != 0
 }
 
-// KlassIn is klassOf for an object that has been read, 16 bytes of it at least.
+// KlassIn is KlassOf for an object that has been read, 16 bytes of it at least.
 func (h *Heap) KlassIn(object []byte) uint64 {
 	switch {
 	case h.compact:

@@ -13,7 +13,7 @@ type Memory struct {
 	Reader target.Reader
 	buf    [8]byte
 	direct bool // Near reads like all other methods
-	// reads is the number of reads so far, which puts them in order.
+	// Reads is the number of reads so far, which puts them in order.
 	Reads uint64
 }
 

@@ -183,7 +183,8 @@ func (f *fileCode) ofImage(pc uint64) bool {
 	return ok && m.PE() != nil
 }
 
-// Code implements clrgc.Process: only code in private mappings of files is executed.
+// Code implements clrgc.Process: only code in private mappings of files is executed or, in Wine, in private
+// memory that holds an image of Windows.
 func (f *fileCode) Code(pc uint64, b []byte) int {
 	for {
 		i := sort.Search(len(f.maps), func(i int) bool { return f.maps[i].End > pc })
