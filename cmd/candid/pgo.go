@@ -254,6 +254,9 @@ func (f *pgoFlags) program(samples *pgo.Samples, kind string, say func(string, .
 			}
 		}
 		switch {
+		case b == nil && kind == "go" && errors.Is(err, pgo.ErrNotELF):
+			say("%v: names are used as they were recorded", err)
+			return m, nil, nil
 		case b == nil && kind == "go":
 			say("%s is not where it was: names are used as they were recorded", m.Name)
 			return m, nil, nil

@@ -26,7 +26,7 @@ func (t *Table) locate(f *objfile.File) error {
 		t.text = 0
 	}
 	exits, targets := t.exits()
-	given := t.text
+	given, left := t.text, uint64(maxSearch)
 	for _, at := range exits {
 		if given != 0 && t.callsAt(f, given, at, targets) {
 			return nil
@@ -36,7 +36,7 @@ func (t *Table) locate(f *objfile.File) error {
 			if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
 				continue
 			}
-			if text, ok := t.search(f, p, at, targets); ok {
+			if text, ok := t.search(f, p, at, targets, &left); ok {
 				t.text = text
 				return nil
 			}
@@ -121,12 +121,17 @@ func (t *Table) callsAt(f *objfile.File, text, at uint64, targets []uint64) bool
 }
 
 // search looks for runtime.goexit in a segment and returns the text address.
-func (t *Table) search(r io.ReaderAt, p *objfile.Segment, at uint64, targets []uint64) (uint64, bool) {
+// It reads at most *left bytes, which it subtracts what it has read from.
+func (t *Table) search(r io.ReaderAt, p *objfile.Segment, at uint64, targets []uint64, left *uint64) (uint64, bool) {
 	// Functions are aligned, to 16 bytes at least.
 	const align = 16
 	buf := make([]byte, 1<<18)
-	for off := uint64(0); off < min(p.Filesz, maxSearch); off += uint64(len(buf)) {
+	for off := uint64(0); off < p.Filesz && *left > 0; off += uint64(len(buf)) {
+		*left -= min(*left, uint64(len(buf)))
 		n, _ := r.ReadAt(buf[:min(uint64(len(buf)), p.Filesz-off)], int64(p.Off+off))
+		if n < exitSize {
+			break
+		}
 		for i := int((align - (p.Vaddr+off)%align) % align); i+exitSize <= n; i += align {
 			if !t.calls(buf[i:], at, targets) {
 				continue

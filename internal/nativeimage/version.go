@@ -14,7 +14,8 @@ var markVersion = []byte("com.oracle.svm.core.VM=")
 
 const (
 	maxVersion   = 64
-	maxConstants = 8 << 20 // bytes of a section that is searched
+	maxConstants = 8 << 20  // bytes of a section that is searched
+	maxSearched  = 64 << 20 // bytes of all sections, which may overlap in a hostile file
 )
 
 // Version returns what a file says of the release that it was made with; "" if it says nothing, as
@@ -24,12 +25,14 @@ func Version(r io.ReaderAt) string {
 	if err != nil {
 		return ""
 	}
+	left := uint64(maxSearched)
 	for i := range f.Sections {
 		s := &f.Sections[i]
 		switch {
 		case s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_EXECINSTR != 0:
-		case s.Name == heapSection || s.Size > maxConstants || s.Packed():
+		case s.Name == heapSection || s.Size > min(maxConstants, left) || s.Packed():
 		default:
+			left -= s.Size
 			b, err := f.Raw(s, maxConstants)
 			if err != nil {
 				continue

@@ -7,17 +7,21 @@ import (
 	"strings"
 )
 
-// maxNotes bounds the notes of one section or segment, in bytes.
-const maxNotes = 1 << 16
+const (
+	maxNotes    = 1 << 16 // bytes of the notes of one section or segment
+	maxAllNotes = 1 << 20 // bytes of all of them, which may overlap in a hostile file
+)
 
 // BuildID returns the file's build id as lower-case hex, "" if it has none.
 func (f *File) BuildID() string {
+	left := uint64(maxAllNotes)
 	for i := range f.Sections {
 		s := &f.Sections[i]
 		if s.Type != elf.SHT_NOTE {
 			continue
 		}
-		if b, err := f.Raw(s, maxNotes); err == nil {
+		if b, err := f.Raw(s, min(maxNotes, left)); err == nil {
+			left -= min(left, uint64(len(b)))
 			if id := NoteBuildID(b, f.Order); id != "" {
 				return id
 			}
@@ -28,7 +32,8 @@ func (f *File) BuildID() string {
 		if s.Type != elf.PT_NOTE {
 			continue
 		}
-		if b, err := f.Range(s.Off, s.Filesz, maxNotes); err == nil {
+		if b, err := f.Range(s.Off, s.Filesz, min(maxNotes, left)); err == nil {
+			left -= min(left, uint64(len(b)))
 			if id := NoteBuildID(b, f.Order); id != "" {
 				return id
 			}

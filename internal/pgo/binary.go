@@ -38,7 +38,10 @@ type Binary struct {
 	places    []dwarfline.Place
 }
 
-// OpenBinary opens a file; the caller closes it.
+// ErrNotELF means that a program is not an ELF file, the only kind that profiles are made for.
+var ErrNotELF = errors.New("an image of Windows; profiles are made for ELF files only")
+
+// OpenBinary opens a file; the caller closes it. The error wraps ErrNotELF if it is an image of Windows.
 func OpenBinary(path string) (*Binary, error) {
 	f, err := safeopen.File(path)
 	if err != nil {
@@ -49,6 +52,10 @@ func OpenBinary(path string) (*Binary, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the program: %w", err)
+	}
+	if !s.IsELF() {
+		_ = s.Close()
+		return nil, fmt.Errorf("read the program %s: %w", path, ErrNotELF)
 	}
 	b := &Binary{Path: path, Name: filepath.Base(path), BuildID: s.BuildID(), file: s}
 	switch s.Machine() {

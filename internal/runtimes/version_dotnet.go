@@ -105,14 +105,15 @@ func constantBehind(r io.ReaderAt, mark []byte) string {
 	if err != nil {
 		return ""
 	}
-	const maxConstants = 256 << 20
+	left := uint64(256 << 20) // of all sections, which may overlap in a hostile file
 	buf := make([]byte, 1<<20)
 	for i := range file.Sections {
 		s := &file.Sections[i]
 		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR != 0 || s.Flags&elf.SHF_ALLOC == 0 || s.Packed() {
 			continue
 		}
-		content, size := file.SectionReader(s), min(s.Size, maxConstants)
+		content, size := file.SectionReader(s), min(s.Size, left)
+		left -= size
 		for off := uint64(0); off < size; off += uint64(len(buf)) - uint64(len(mark)) - maxVersion {
 			n, _ := content.ReadAt(buf[:min(uint64(len(buf)), size-off)], int64(off))
 			if i := bytes.Index(buf[:n], mark); i >= 0 {

@@ -26,6 +26,11 @@ func Record(t *target.Process, c *capture.Snapshot) (*Snapshot, error) {
 		return nil, err
 	}
 	r := recorder{live: t, byFile: map[fileOf]uint64{}, memory: ranges{}}
+	defer func() {
+		for _, f := range r.files {
+			_ = f.of.Close()
+		}
+	}()
 	s := &Snapshot{OS: runtime.GOOS, Capture: clone(c), Comm: t.Comm(), Exe: r.path(t.Exe()), Mappings: r.rename(maps)}
 	if s.Capture.Regs.Arch == 0 {
 		s.Capture.Regs.Arch = t.Arch()
@@ -51,7 +56,6 @@ func Record(t *target.Process, c *capture.Snapshot) (*Snapshot, error) {
 	s.Memory = r.memory.pieces()
 	for _, f := range r.files {
 		s.Files = append(s.Files, File{Inode: f.inode, Name: f.name, BuildID: f.id, Size: f.size, Pieces: f.read.pieces()})
-		_ = f.of.Close()
 	}
 	return s, nil
 }
@@ -195,6 +199,9 @@ func (r *recorder) add(f *recorded) target.File {
 func (r *recorder) keep(in *ranges, at uint64, b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.full {
+		return
+	}
 	if r.kept += in.put(at, b); r.kept > maxMemory {
 		r.full = true
 	}
@@ -210,7 +217,7 @@ type reading struct {
 // ReadAt implements target.File.
 func (f *reading) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.f.of.ReadAt(p, off)
-	if n > 0 && !f.r.full {
+	if n > 0 {
 		f.r.keep(&f.f.read, uint64(off), p[:n])
 	}
 	return n, err

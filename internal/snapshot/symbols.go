@@ -81,11 +81,12 @@ func keepSymbols(syms, text []byte, at []uint64, stubs bool) (keptSyms, keptText
 	keptSyms, keptText = make([]byte, len(syms)), make([]byte, len(text))
 	for i := range n {
 		sym := syms[i*symbolSize : (i+1)*symbolSize]
-		name := text[min(uint64(binary.LittleEndian.Uint32(sym)), uint64(len(text))):]
+		off := min(uint64(binary.LittleEndian.Uint32(sym)), uint64(len(text)))
+		name := text[off:]
 		name = name[:min(slices.Index(name, 0)+1, len(name))]
 		if around[value(i)] || stubs && bytes.HasPrefix(name, []byte(stubVariables)) {
 			copy(keptSyms[i*symbolSize:], sym)
-			copy(keptText[len(text)-len(text[binary.LittleEndian.Uint32(sym):]):], name)
+			copy(keptText[off:], name)
 		}
 	}
 	return keptSyms, keptText

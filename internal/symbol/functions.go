@@ -17,7 +17,11 @@ type Function struct {
 const maxFunction = 1 << 20
 
 // Functions returns the functions that the symbol tables name, by address, one for each address.
+// An image of Windows gives none.
 func (f *File) Functions() []Function {
+	if f.m == nil {
+		return nil
+	}
 	f.loadSymbols()
 	syms := f.table.syms
 	var out []Function
@@ -48,14 +52,30 @@ func (f *File) Functions() []Function {
 	return out
 }
 
-// Machine returns the processor that the file is for.
-func (f *File) Machine() elf.Machine { return f.m.Machine }
+// IsELF reports whether it is an ELF file, not an image of Windows.
+func (f *File) IsELF() bool { return f.m != nil }
+
+// Machine returns the processor that an ELF file is for, EM_NONE for an image of Windows.
+func (f *File) Machine() elf.Machine {
+	if f.m == nil {
+		return elf.EM_NONE
+	}
+	return f.m.Machine
+}
 
 // Segments returns the program headers of an ELF file; they may not be changed.
-func (f *File) Segments() []objfile.Segment { return f.m.Segments }
+func (f *File) Segments() []objfile.Segment {
+	if f.m == nil {
+		return nil
+	}
+	return f.m.Segments
+}
 
-// ReadCode reads the bytes at an address of the file; false if the file does not have all of them.
+// ReadCode reads the bytes at an address of an ELF file; false if the file does not have all of them.
 func (f *File) ReadCode(addr uint64, b []byte) bool {
+	if f.m == nil {
+		return false
+	}
 	n, err := byAddr{f.m}.ReadAt(b, int64(addr))
 	return err == nil && n == len(b)
 }

@@ -106,5 +106,17 @@ func loadBias(e *objfile.File, file target.Mapping, maps []target.Mapping) (uint
 			}
 		}
 	}
+	// Its code may have been copied to huge pages, which are of no file.
+	const page = 4096 // segments are aligned to at least this
+	for _, m := range maps {
+		if m.ID() != file.ID() {
+			continue
+		}
+		for _, p := range e.Segments {
+			if p.Type == elf.PT_LOAD && p.Off&^(page-1) == m.Offset {
+				return m.Start - p.Vaddr&^(page-1), true
+			}
+		}
+	}
 	return 0, false
 }
