@@ -38,9 +38,10 @@ func (f *filterFlags) addReader(cmd *cobra.Command, event string) {
 
 // filterHelp explains in a command's help how the flags work together.
 const filterHelp = `Filters (--process, --thread, --thread-kind, --state, --label, --focus, --ignore, --from,
---to) mean the same in record (which has no --label), report, convert, view and diff: a sample is left if it passes all
-of them, and what part that is of all is printed. Of a wait the part is left that lies
-between --from and --to; what convert cuts out begins with --from. Expressions (RE2)
+--to) mean the same in record (which has no --label), report, convert, view and diff:
+a sample is left if it passes all of them, and what part that is of all is printed. Of a
+wait the part is left that lies between --from and --to; what convert cuts out begins
+with --from. Expressions (RE2)
 match anywhere in a name: '^main$' is just main. If nothing is left, the exit code is 5.`
 
 // spec parses the flags.
