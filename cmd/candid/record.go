@@ -36,6 +36,7 @@ type recordFlags struct {
 	noJVMFlags bool
 	inlines    bool // --dotnet-inlines
 	branches   bool // --branches
+	saveBroken string
 	nice       bool // --nice
 	json       bool
 	quiet      bool
@@ -85,6 +86,12 @@ With --branches, candid executes in itself what each sample of native x86-64 cod
 next, from the copies of registers and stack: which branches it takes, for 'candid pgo'.
 Nothing but some more memory is copied from the program.
 
+With --save-broken, stacks that are heuristic, truncated or broken are saved one by one in
+files of an existing directory, one of each kind, for a report to candid's developers:
+'candid report FILE' walks one again. A file has the registers of the thread, the bytes of
+its stack, and the memory and files of the process that walking it read: there may be
+passwords, keys and data of the program's users among them. Only you may read it.
+
 A java command that candid launches gets -XX:+DebugNonSafepoints put into its
 arguments, which makes the place of a sample inside inlined methods exact. With
 --dotnet-inlines a program gets DOTNET_RichDebugInfo=1 into its environment: .NET then
@@ -116,6 +123,7 @@ records which methods it inlines, which takes some memory of the program's.`,
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.nice, "nice", false, "take a better nice level than the targets while many threads want each CPU")
 	fl.BoolVar(&f.branches, "branches", false, "find branches by emulation, for 'candid pgo'; kept in .jfr files")
+	fl.StringVar(&f.saveBroken, "save-broken", "", fmt.Sprintf("save stacks that are not complete in `DIR`, %d at most; see above", record.DefaultBroken))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.inlines, "dotnet-inlines", false, "launch a .NET program so that it records what it inlines: inlined methods are exact")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
@@ -152,6 +160,10 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if cmd.Flags().Changed("duration") && f.duration <= 0 {
 		return usage("duration %v is not above 0", f.duration)
 	}
+	if cmd.Flags().Changed("save-broken") && f.saveBroken == "" {
+		return usage("--save-broken: give the directory for the stacks")
+	}
+	o.SaveBroken.Dir = f.saveBroken
 	if o.Filter, err = f.filter.spec(); err != nil {
 		return err
 	}

@@ -45,7 +45,10 @@ and the like) are one line; --unfold shows each of them.
 ` + storeHelp + ` Without a service, the services are listed first.
 
 FILE is a profile in a format that candid reads, '-' is standard input:
-` + format.HelpRead(),
+` + format.HelpRead() + `
+
+It may also be a stack that 'candid record --save-broken' saved. That is walked again by
+this candid: the exit code is 0 if its frames are the same as when it was saved, 1 if not.`,
 		Example: `  candid report app.jfr                        the hottest methods
   candid report app.jfr --by total             those below which most of the time is
   candid report app.jfr --view tree            from the first frame down
@@ -66,6 +69,12 @@ FILE is a profile in a format that candid reads, '-' is standard input:
   candid report --store /var/lib/candid --service shop --from yesterday --to today`,
 		Args: from.oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && from.dir == "" {
+				if f := openSnapshots(args[0]); f != nil {
+					defer f.Close()
+					return reportSnapshots(cmd, args[0], f)
+				}
+			}
 			v, err := report.ParseView(view)
 			if err != nil {
 				return usage("--view: %v", err)

@@ -48,6 +48,8 @@ type Options struct {
 	Branches bool          // continue samples by emulation, and record the branches that are found
 	Filter   *filter.Spec  // which samples are kept when recording ends; nil: all
 
+	SaveBroken SaveBroken // without a Dir no stack is saved
+
 	Version string       // of candid, for the profile
 	Log     func(string) // receives one line for the user; never nil after check
 	// Launched is called once when the launched program has been started, with a function that
@@ -168,6 +170,8 @@ func (o *Options) check() ([]capture.Event, error) {
 		return nil, fmt.Errorf("%w: unknown engine %q: there are auto, %s", ErrUsage, o.Engine, strings.Join(engines.Names(), ", "))
 	case o.MinSleep < 0:
 		return nil, fmt.Errorf("%w: the least sleep %v is negative", ErrUsage, o.MinSleep)
+	case o.SaveBroken.Files < 0:
+		return nil, fmt.Errorf("%w: %d files of stacks", ErrUsage, o.SaveBroken.Files)
 	case o.Duration < 0:
 		return nil, fmt.Errorf("%w: duration %v is negative", ErrUsage, o.Duration)
 	}

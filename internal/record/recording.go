@@ -65,6 +65,12 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 	}()
 	s.lines = &lines{log: s.o.Log} // messages come from several goroutines
 	s.o.Log = s.lines.say
+	if o.SaveBroken.Dir != "" {
+		if err = s.saveTo(o.SaveBroken); err != nil {
+			return r, err
+		}
+		r.release = append(r.release, s.broken.Close)
+	}
 	period, moved, why := capture.ChooseRate(o.Hz)
 	s.period = period
 	// The goroutine that empties an engine's buffers must not wait for those that read symbols, when
@@ -274,6 +280,9 @@ func (r *Recording) Stop() (*Result, error) {
 	<-r.ended
 	s := r.s
 	s.lines.release()
+	if s.broken != nil {
+		s.broken.Hurry()
+	}
 	if r.child != nil {
 		if s.launched == nil {
 			r.child.Kill()
@@ -285,6 +294,13 @@ func (r *Recording) Stop() (*Result, error) {
 	s.hasty.Store(true)
 	p := s.endPart(r.engine)
 	r.named()
+	if s.broken != nil {
+		wait := brokenGrace
+		if r.allEnded {
+			wait = brokenPatience
+		}
+		s.o.Log(s.broken.End(wait))
+	}
 	// From here on the memory of the targets' tables and the engine's rings is used to write what
 	// was recorded.
 	s.letGo()

@@ -15,6 +15,7 @@ import (
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/snapshot"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/vmread"
@@ -56,7 +57,8 @@ type session struct {
 	services services
 	account  cpuAccount
 	observer observer
-	branches *branches // nil if they are not wanted
+	branches *branches       // nil if they are not wanted
+	broken   *snapshot.Saver // saves stacks that are not complete; nil if they are not wanted
 
 	// Walking and naming.
 	files      *native.Files
@@ -160,6 +162,9 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		s.unseen++
 	}
 	out.Flags |= profile.FlagsOf(&s.stack, named && p.in.unnamed(snap.TID))
+	if s.broken != nil {
+		s.saveBroken(p, snap, &out, named)
+	}
 	if named {
 		if p.able.waits != nil && out.State == profile.StateSleeping {
 			s.askRuntime(p, snap.TID, snap.Regs.SP(), out.Node)

@@ -15,6 +15,15 @@ func (r Result) Equal(to Result) bool {
 	return r.End == to.End && r.Worst == to.Worst && slices.Equal(r.Frames, to.Frames)
 }
 
+// Certainty returns how far the stack can be trusted, but for whether all of its methods have names.
+func (r Result) Certainty() profile.Certainty {
+	var flags profile.SampleFlags
+	if r.Worst == walk.Heuristic {
+		flags |= profile.Guessed
+	}
+	return profile.CertaintyOf(r.End, flags)
+}
+
 // Diff returns the lines of the expected result and of another one, those that differ marked by - and +; ""
 // if they are the same.
 func (r Result) Diff(got Result) string {

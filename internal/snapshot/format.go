@@ -19,10 +19,10 @@ const magic = "CDSNAP\x00\x01"
 
 // Bounds of a file that is read.
 const (
-	maxFile      = 64 << 20 // bytes, packed
+	MaxFile      = 64 << 20 // bytes, packed
 	maxUnpacked  = 64 << 20 // bytes
 	maxText      = 64 << 10
-	maxList      = 1 << 20 // entries
+	maxEntries   = 1 << 20 // of all lists
 	maxSnapshots = 256
 )
 
@@ -33,12 +33,15 @@ var ErrFormat = errors.New("not a snapshot of candid, or damaged")
 func Is(b []byte) bool { return bytes.HasPrefix(b, []byte(magic[:7])) }
 
 // Encode returns a file of snapshots. Those of one process share most of their memory, and need
-// little more than one.
+// little more than one. The error says that they are more than Decode reads.
 func Encode(list ...*Snapshot) ([]byte, error) {
 	w := writer{}
-	w.length(len(list))
+	w.length(len(list), 1)
 	for _, s := range list {
 		s.code(&w)
+	}
+	if len(w.b) > maxUnpacked || w.entries > maxEntries {
+		return nil, fmt.Errorf("snapshots of %d MB in %d pieces: a file may hold %d MB in %d", len(w.b)>>20, w.entries, maxUnpacked>>20, maxEntries)
 	}
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20), zstd.WithEncoderCRC(true))
 	if err != nil {
@@ -55,7 +58,7 @@ func Decode(file []byte) ([]*Snapshot, error) {
 		return nil, ErrFormat
 	case file[7] != magic[7]:
 		return nil, fmt.Errorf("version %d of snapshots, this candid reads version %d: %w", file[7], magic[7], ErrFormat)
-	case len(file) > maxFile:
+	case len(file) > MaxFile:
 		return nil, fmt.Errorf("%d bytes: %w", len(file), ErrFormat)
 	}
 	z, err := zstd.NewReader(bytes.NewReader(file[len(magic):]), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderMaxWindow(64<<20))
@@ -73,7 +76,7 @@ func Decode(file []byte) ([]*Snapshot, error) {
 // decode reads what was unpacked.
 func decode(b []byte) ([]*Snapshot, error) {
 	r := reader{b: b}
-	out := make([]*Snapshot, min(r.length(0), maxSnapshots))
+	out := make([]*Snapshot, min(r.length(0, 1), maxSnapshots))
 	for i := range out {
 		out[i] = &Snapshot{}
 		out[i].code(&r)
@@ -89,7 +92,7 @@ type coder interface {
 	number(v *uint64)
 	text(v *string)
 	bytes(v *[]byte)
-	length(n int) int // of a list
+	length(n, least int) int // of a list, each of whose entries takes at least so many bytes
 	ok() bool
 }
 
@@ -100,14 +103,13 @@ func num[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int64](c coder, v *T) {
 	*v = T(n)
 }
 
-// list codes a list.
-func list[T any](c coder, v *[]T, each func(i int, e *T)) {
-	n := c.length(len(*v))
+// list codes a list, each of whose entries takes at least so many bytes.
+func list[T any](c coder, v *[]T, least int, each func(i int, e *T)) {
+	n := c.length(len(*v), least)
+	if *v == nil && n > 0 {
+		*v = make([]T, n)
+	}
 	for i := 0; i < n && c.ok(); i++ {
-		if i == len(*v) {
-			var zero T
-			*v = append(*v, zero)
-		}
 		each(i, &(*v)[i])
 	}
 }
@@ -127,9 +129,9 @@ func (s *Snapshot) code(c coder) {
 	codeCapture(c, &s.Capture)
 	c.text(&s.Comm)
 	c.text(&s.Exe)
-	list(c, &s.TIDs, func(_ int, t *uint32) { num(c, t) })
+	list(c, &s.TIDs, 1, func(_ int, t *uint32) { num(c, t) })
 	last := uint64(0)
-	list(c, &s.Mappings, func(_ int, m *target.Mapping) {
+	list(c, &s.Mappings, 7, func(_ int, m *target.Mapping) {
 		from, size := m.Start-last, m.End-m.Start
 		num(c, &from)
 		num(c, &size)
@@ -151,7 +153,7 @@ func (s *Snapshot) code(c coder) {
 		c.text(&m.Path)
 	})
 	codePieces(c, &s.Memory)
-	list(c, &s.Files, func(_ int, f *File) {
+	list(c, &s.Files, 5, func(_ int, f *File) {
 		num(c, &f.Inode)
 		c.text(&f.Name)
 		c.text(&f.BuildID)
@@ -161,7 +163,7 @@ func (s *Snapshot) code(c coder) {
 	})
 	num(c, &s.Want.End)
 	num(c, &s.Want.Worst)
-	list(c, &s.Want.Frames, func(_ int, f *Frame) {
+	list(c, &s.Want.Frames, 5, func(_ int, f *Frame) {
 		c.text(&f.Function)
 		c.text(&f.Module)
 		num(c, &f.Kind)
@@ -188,14 +190,14 @@ func codeCapture(c coder, s *capture.Snapshot) {
 	}
 	num(c, &flags)
 	s.Regs.Flags, s.Regs.FlagsKnown = flags>>1, flags&1 != 0
-	list(c, &s.Kernel, func(_ int, pc *uint64) { num(c, pc) })
+	list(c, &s.Kernel, 1, func(_ int, pc *uint64) { num(c, pc) })
 	num(c, &s.StackAddr)
 	c.bytes(&s.Stack)
 	num(c, &s.StackTop)
 	num(c, &s.OtherAddr)
 	num(c, &s.OtherPC)
 	c.bytes(&s.Other)
-	list(c, &s.Regions, func(_ int, r *capture.Region) {
+	list(c, &s.Regions, 2, func(_ int, r *capture.Region) {
 		num(c, &r.Addr)
 		c.bytes(&r.Bytes)
 	})
@@ -204,7 +206,7 @@ func codeCapture(c coder, s *capture.Snapshot) {
 // codePieces codes pieces. What they hold is in order, whatever a file says.
 func codePieces(c coder, p *[]Piece) {
 	end := uint64(0)
-	list(c, p, func(i int, e *Piece) {
+	list(c, p, 2, func(i int, e *Piece) {
 		from := e.At - end
 		num(c, &from)
 		e.At = end + from
@@ -217,13 +219,17 @@ func codePieces(c coder, p *[]Piece) {
 }
 
 // writer implements coder.
-type writer struct{ b []byte }
+type writer struct {
+	b       []byte
+	entries int // of all lists
+}
 
 func (w *writer) number(v *uint64) { w.b = binary.AppendUvarint(w.b, *v) }
 func (w *writer) text(v *string) {
 	w.b = append(binary.AppendUvarint(w.b, uint64(len(*v))), *v...)
 }
-func (w *writer) length(n int) int {
+func (w *writer) length(n, _ int) int {
+	w.entries += n
 	w.b = binary.AppendUvarint(w.b, uint64(n))
 	return n
 }
@@ -234,8 +240,9 @@ func (w *writer) bytes(v *[]byte) {
 
 // reader implements coder for a file that may hold anything.
 type reader struct {
-	b   []byte
-	bad bool
+	b       []byte
+	entries int // of all lists
+	bad     bool
 }
 
 func (r *reader) fail() {
@@ -274,12 +281,13 @@ func (r *reader) bytes(v *[]byte) {
 	*v = r.take(n, maxUnpacked)
 }
 
-func (r *reader) length(int) int {
+func (r *reader) length(_, least int) int {
 	n := uint64(0)
-	if r.number(&n); n > maxList || n > uint64(len(r.b)) {
+	if r.number(&n); n > uint64(maxEntries-r.entries) || n*uint64(least) > uint64(len(r.b)) {
 		r.fail()
 		return 0
 	}
+	r.entries += int(n)
 	return int(n)
 }
 

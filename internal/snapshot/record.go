@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"runtime"
@@ -14,31 +15,35 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// maxMemory bounds the bytes of memory, and of files, that one recording keeps.
-const maxMemory = 128 << 20
+// maxMemory bounds the bytes of memory and of files that one recording keeps. With what describes them
+// they fit into maxUnpacked.
+const maxMemory = 48 << 20
+
+// ErrTooMuch is wrapped by the error of Record if walking a stack read too much.
+var ErrTooMuch = fmt.Errorf("walking it read more than %d MB", maxMemory>>20)
 
 // Record walks a capture of a thread of t with a new walker that knows nothing yet, and keeps all
 // that was read. The process goes on; what is read is what it holds by then. c may be used again
 // afterwards. The result is large: Reduce leaves out what does not matter.
-func Record(t *target.Process, c *capture.Snapshot) (*Snapshot, error) {
+//
+// When ctx is done, nothing more is read, and its cause is returned. Other errors are those of
+// target.Process.Mappings, one that wraps ErrTooMuch, and one that says that candid has a fault.
+func Record(ctx context.Context, t *target.Process, c *capture.Snapshot) (*Snapshot, error) {
 	maps, err := t.Mappings()
 	if err != nil {
 		return nil, err
 	}
-	r := recorder{live: t, byFile: map[fileOf]uint64{}, memory: ranges{}}
-	defer func() {
-		for _, f := range r.files {
-			_ = f.of.Close()
-		}
-	}()
+	r := recorder{ctx: ctx, live: t, byFile: map[fileOf]uint64{}, memory: ranges{}}
 	s := &Snapshot{OS: runtime.GOOS, Capture: clone(c), Comm: t.Comm(), Exe: r.path(t.Exe()), Mappings: r.rename(maps)}
+	// Frames of the kernel have no names in snapshots, and where the kernel is may be secret.
+	clear(s.Capture.Kernel)
 	if s.Capture.Regs.Arch == 0 {
 		s.Capture.Regs.Arch = t.Arch()
 	}
 	s.TIDs, _ = t.TIDs() // those of a process that has ended are not known
 	saved := target.Saved{
 		PID: t.PID, Comm: s.Comm, Exe: s.Exe, Arch: s.Capture.Regs.Arch, Mappings: s.Mappings,
-		Memory: t.Memory(), Open: r.open, OpenPath: r.openPath, TIDs: s.TIDs,
+		Memory: liveMemory{&r}, Open: r.open, OpenPath: r.openPath, TIDs: s.TIDs,
 	}
 	p := saved.Process()
 	p.Memory().Trace(func(addr uint64, b []byte, ok bool) {
@@ -46,16 +51,22 @@ func Record(t *target.Process, c *capture.Snapshot) (*Snapshot, error) {
 			r.keep(&r.memory, addr, b)
 		}
 	})
+	defer func() {
+		for _, f := range r.files {
+			_ = f.of.Close()
+		}
+	}()
 	s.Want, s.Title, s.places, err = run(p, &s.Capture)
+	if why := r.stopped(); why != nil {
+		err = why
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("save a stack of %v: %w", t, err)
 	}
-	if r.full {
-		return nil, fmt.Errorf("save a stack of %v: walking it read more than %d MB", t, maxMemory>>20)
-	}
-	s.Memory = r.memory.pieces()
+	s.Memory, r.memory = r.memory.pieces(), nil
 	for _, f := range r.files {
 		s.Files = append(s.Files, File{Inode: f.inode, Name: f.name, BuildID: f.id, Size: f.size, Pieces: f.read.pieces()})
+		f.read = nil
 	}
 	return s, nil
 }
@@ -73,6 +84,7 @@ func clone(c *capture.Snapshot) capture.Snapshot {
 
 // recorder keeps what is read of a process.
 type recorder struct {
+	ctx    context.Context
 	live   *target.Process
 	byFile map[fileOf]uint64 // numbers of the files, from 1
 	first  []target.Mapping  // a mapping of each file
@@ -195,6 +207,28 @@ func (r *recorder) add(f *recorded) target.File {
 	return &reading{r, f, len(r.files) - 1}
 }
 
+// stopped returns why nothing more is read, nil while it is.
+func (r *recorder) stopped() error {
+	r.mu.Lock()
+	full := r.full
+	r.mu.Unlock()
+	if full {
+		return ErrTooMuch
+	}
+	return context.Cause(r.ctx)
+}
+
+// liveMemory is the memory of the process that is being recorded.
+type liveMemory struct{ r *recorder }
+
+// ReadAt implements target.Reader.
+func (m liveMemory) ReadAt(p []byte, addr uint64) error {
+	if err := m.r.stopped(); err != nil {
+		return fmt.Errorf("%w: %w", target.ErrMemory, err)
+	}
+	return m.r.live.Memory().ReadAt(p, addr)
+}
+
 // keep keeps bytes that were read.
 func (r *recorder) keep(in *ranges, at uint64, b []byte) {
 	r.mu.Lock()
@@ -216,6 +250,9 @@ type reading struct {
 
 // ReadAt implements target.File.
 func (f *reading) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.r.stopped(); err != nil {
+		return 0, err
+	}
 	n, err := f.f.of.ReadAt(p, off)
 	if n > 0 {
 		f.r.keep(&f.f.read, uint64(off), p[:n])

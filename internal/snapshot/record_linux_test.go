@@ -89,7 +89,7 @@ func (s *recorderSink) Sample(c *capture.Snapshot) {
 	// Nothing changes while it is recorded.
 	_ = s.cmd.Process.Signal(syscall.SIGSTOP)
 	defer s.cmd.Process.Signal(syscall.SIGCONT)
-	snap, err := Record(s.target, c)
+	snap, err := Record(s.t.Context(), s.target, c)
 	if err != nil {
 		s.t.Log(err)
 		return

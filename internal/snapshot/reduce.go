@@ -23,7 +23,9 @@ func (s *Snapshot) Reduce(ctx context.Context) bool {
 	}
 	lists := [][]Piece{}
 	for i := range s.Files {
-		s.reduceSymbols(i)
+		if ctx.Err() == nil {
+			s.reduceSymbols(i)
+		}
 		lists = append(lists, s.Files[i].Pieces)
 	}
 	lists = append(lists, s.Memory)

@@ -44,7 +44,8 @@ func run(t *target.Process, c *capture.Snapshot) (r Result, title string, places
 		Open: func(path string) (*os.File, error) {
 			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 		},
-		Names: func(names *symbol.Native) { names.NoDebugFiles = true },
+		// Source lines take most of what is read of a program, and have no part in how it is walked.
+		Names: func(names *symbol.Native) { names.NoDebugFiles, names.NoLines = true, true },
 	})
 	if err != nil {
 		return r, "", nil, err

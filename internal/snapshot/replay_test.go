@@ -162,7 +162,7 @@ func TestDamaged(t *testing.T) {
 func FuzzReplay(f *testing.F) {
 	for _, list := range recordedFiles(f) {
 		w := writer{}
-		w.length(1)
+		w.length(1, 1)
 		list[0].code(&w)
 		f.Add(w.b)
 	}

@@ -63,6 +63,8 @@ func keepSymbols(syms, text []byte, at []uint64, stubs bool) (keptSyms, keptText
 	value := func(i int) uint64 { return binary.LittleEndian.Uint64(syms[i*symbolSize+8:]) }
 	n := len(syms) / symbolSize
 	around := map[uint64]bool{} // values of symbols to be kept
+	slices.Sort(at)
+	at = slices.Compact(at) // a function that calls itself is on the stack very often
 	for _, a := range at {
 		below, above := uint64(0), ^uint64(0)
 		for i := range n {
@@ -81,12 +83,12 @@ func keepSymbols(syms, text []byte, at []uint64, stubs bool) (keptSyms, keptText
 	keptSyms, keptText = make([]byte, len(syms)), make([]byte, len(text))
 	for i := range n {
 		sym := syms[i*symbolSize : (i+1)*symbolSize]
-		off := min(uint64(binary.LittleEndian.Uint32(sym)), uint64(len(text)))
-		name := text[off:]
-		name = name[:min(slices.Index(name, 0)+1, len(name))]
+		begin := min(int(binary.LittleEndian.Uint32(sym)), len(text))
+		name := text[begin:]
+		name = name[:bytes.IndexByte(name, 0)+1]
 		if around[value(i)] || stubs && bytes.HasPrefix(name, []byte(stubVariables)) {
 			copy(keptSyms[i*symbolSize:], sym)
-			copy(keptText[off:], name)
+			copy(keptText[begin:], name)
 		}
 	}
 	return keptSyms, keptText
