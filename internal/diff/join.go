@@ -18,8 +18,9 @@ import (
 // Only if one recording has a name in several modules, the last parts of the modules' paths
 // distinguish them. With oneKind a function has one kind in all of its frames, the one it had most:
 // how much of it was compiled when differs from run to run, and would make two stacks of one.
-// Samples are then summed up, as by profile.Weighed. The profiles must have passed Check or come
-// from a Builder; they stay as they are.
+// Samples are then summed up, as by profile.Weighed. If both together have too many labels, a note
+// of the result says so. The profiles must have passed Check or come from a Builder; they stay as
+// they are.
 func Join(before, after *profile.Profile, oneKind bool) (p *profile.Profile, second uint32) {
 	j := joiner{oneKind: oneKind, b: profile.NewBuilder(), seen: map[funcKey]uint32{}, several: map[string]bool{}}
 	if oneKind {
@@ -33,6 +34,7 @@ func Join(before, after *profile.Profile, oneKind bool) (p *profile.Profile, sec
 	j.add(before, of[0])
 	second = uint32(len(j.b.Threads()))
 	j.add(after, of[1])
+	j.b.Meta().NoteUnlabeled(j.unlabeled)
 	return j.b.Finish(), second
 }
 
@@ -45,6 +47,8 @@ type joiner struct {
 	kinds   [][walk.NumKinds]uint64 // by function: samples
 	several map[string]bool         // names that one recording has in several modules
 	oneKind bool
+
+	unlabeled uint64 // samples that lost labels
 }
 
 type funcKey struct{ name, module string }
@@ -179,11 +183,23 @@ func (j *joiner) add(p *profile.Profile, of []uint32) {
 	for i := 1; i < len(nodes); i++ {
 		nodes[i] = b.Node(nodes[p.Nodes[i].Parent], frames[p.Nodes[i].Frame])
 	}
+	type circumstance struct {
+		index        uint16
+		known, whole bool
+	}
+	calls := make([]circumstance, len(p.Syscalls))
 	p.Each(func(of *profile.Sample, n uint64) {
 		s := *of
 		s.Event, s.Thread, s.Node = events[s.Event], threads[s.Thread], nodes[s.Node]
-		if len(p.Syscalls) > 0 {
-			s.Syscall = b.Labeled(p.Syscalls[s.Syscall], slices.Clone(p.LabelsOf(of)))
+		if len(calls) > 0 {
+			c := &calls[s.Syscall]
+			if !c.known {
+				c.known = true
+				c.index, c.whole = b.Labeled(p.Syscalls[s.Syscall], slices.Clone(p.LabelsOf(of)))
+			}
+			if s.Syscall = c.index; !c.whole {
+				j.unlabeled += n
+			}
 		}
 		if j.oneKind {
 			b.AddSum(s, n)

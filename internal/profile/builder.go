@@ -23,10 +23,9 @@ type Builder struct {
 	thread map[[2]int]uint32
 	named  map[namedThread]uint32
 	calls  map[string]uint16
-	// Of Labeled: indices by labels and system call.
-	labeled   map[string]uint16
-	labelKey  []byte
-	unlabeled uint64
+	// labeled maps labels and a system call to their index; labelKey is a buffer for its keys.
+	labeled  map[string]uint16
+	labelKey []byte
 
 	early *early // leaves samples out; nil: none
 

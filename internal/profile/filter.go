@@ -97,9 +97,9 @@ type Selection struct {
 	faceOf []uint32 // by index into Profile.Frames; hidden if the filter hides the frame
 	ended  []ended  // by node
 
-	threadQuality []Quality // by index into Profile.Threads
-	doing         []Count   // by state, and in each by system call
-	threadStates  []Count   // by index into Profile.Threads, and in each by state
+	threadQuality []Quality          // by index into Profile.Threads
+	doing         [NumStates][]Count // by state, and in each by index into Syscalls; nil: no samples
+	threadStates  []Count            // by index into Profile.Threads, and in each by state
 }
 
 // ended is the sum of what ended in a node of the profile.
@@ -151,10 +151,13 @@ func (p *Profile) Select(f Filter) *Selection {
 	at := make([]uint32, len(p.Nodes)) // by node: index into ended, plus 1
 	calls := max(len(p.Syscalls), 1)
 	s.ended = make([]ended, 0, min(p.sums.n, len(p.Nodes)))
-	s.doing = make([]Count, NumStates*calls)
 	s.threadStates = make([]Count, NumStates*len(p.Threads))
 	s.choose(func(sm *Sample, c Count) {
-		s.doing[int(sm.State)*calls+int(sm.Syscall)].Add(c)
+		doing := &s.doing[sm.State]
+		if *doing == nil {
+			*doing = make([]Count, calls)
+		}
+		(*doing)[sm.Syscall].Add(c)
 		s.threadStates[int(sm.Thread)*NumStates+int(sm.State)].Add(c)
 		if at[sm.Node] == 0 {
 			s.ended = append(s.ended, ended{node: sm.Node})

@@ -2,14 +2,15 @@ package profile
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Label is something that a sample says of itself, beside its stack: the class of an allocated
-// object, the tenant that a request is of, the size of a block.
+// Label is a key and value attached to a sample: the class of an allocated object, the tenant that a
+// request is of, the size of a block.
 type Label struct {
 	Key string
 	// Text is the value, unless the value is a number.
@@ -34,60 +35,106 @@ func (l *Label) Value() string {
 }
 
 func (l Label) compare(o Label) int {
-	return cmp.Or(cmp.Compare(l.Key, o.Key), cmp.Compare(l.Text, o.Text), cmp.Compare(l.Number, o.Number), cmp.Compare(l.Unit, o.Unit))
+	return cmp.Or(cmp.Compare(l.Key, o.Key), cmp.Compare(l.Text, o.Text), cmp.Compare(l.Number, o.Number), cmp.Compare(l.Unit, o.Unit), compareBools(l.IsText, o.IsText))
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // maxCircumstances is the number of different combinations of a system call and labels that a
-// profile has at most; Sample.Syscall is an index into them. maxSyscalls is that of those without
-// labels: more than any system has.
+// profile has at most; Sample.Syscall is an index into them. maxSyscalls of them, more than any
+// system has, are kept free for system calls without labels.
 const (
 	maxCircumstances = 1 << 16
 	maxSyscalls      = 4096
+	maxLabeled       = maxCircumstances - maxSyscalls
 )
 
-// Labeled returns the index of a system call with labels, as Syscall does for one without. The
-// labels are sorted. If a profile has too many combinations, a further one keeps only its system
-// call, and Unlabeled counts it.
-func (b *Builder) Labeled(call string, labels []Label) uint16 {
+// Labeled returns the index of a system call with labels, as Syscall does for one without, and
+// whether all labels are kept. If a profile has too many combinations, a further one keeps only its
+// system call. Labeled changes labels.
+func (b *Builder) Labeled(call string, labels []Label) (i uint16, whole bool) {
 	if len(labels) == 0 {
-		return b.Syscall(call)
+		return b.Syscall(call), true
 	}
+	labels, b.labelKey, whole = plainLabels(labels, b.labelKey[:0])
+	if len(labels) == 0 {
+		return b.Syscall(call), whole
+	}
+	name := labelText(call)
+	b.labelKey = append(append(b.labelKey, 0), name...)
+	i, ok := b.labeled[string(b.labelKey)]
+	if !ok {
+		if len(b.p.Syscalls) >= maxLabeled || b.meter.Room(3*len(b.labelKey)) != nil {
+			return b.Syscall(call), false
+		}
+		if b.labeled == nil {
+			b.labeled = make(map[string]uint16)
+		}
+		i = b.circumstance(name)
+		b.p.Labels = append(b.p.Labels, make([][]Label, len(b.p.Syscalls)-len(b.p.Labels))...)
+		b.p.Labels[i] = slices.Clone(labels)
+		b.labeled[string(b.labelKey)] = i
+	}
+	return i, whole
+}
+
+// Limits of the labels of a sample: a file can refer to one text very often.
+const (
+	maxLabels     = 256
+	MaxLabelText  = 4 << 10  // bytes of a key, value or unit; of longer ones the beginning is kept
+	MaxLabelBytes = 16 << 10 // as FormatLabels writes them
+)
+
+// plainLabels returns labels as they are kept: sorted, each once, and those that are within the
+// limits. whole is false if some are not. It changes labels, and writes to text what FormatLabels
+// returns of them.
+func plainLabels(labels []Label, text []byte) (_ []Label, _ []byte, whole bool) {
 	for i := range labels {
 		l := &labels[i]
 		l.Key, l.Text, l.Unit = labelText(l.Key), labelText(l.Text), labelText(l.Unit)
 	}
 	slices.SortFunc(labels, Label.compare)
-	b.labelKey = append(b.labelKey[:0], FormatLabels(labels)...)
-	b.labelKey = append(append(b.labelKey, 0), call...)
-	i, ok := b.labeled[string(b.labelKey)]
-	if !ok {
-		if len(b.p.Syscalls) >= maxCircumstances || b.meter.Room(3*len(b.labelKey)) != nil {
-			b.unlabeled++
-			return b.Syscall(call)
+	labels = slices.Compact(labels)
+	kept := labels[:0]
+	for _, l := range labels {
+		n := len(text)
+		if len(kept) == maxLabels || n+len(l.Key)+len(l.Text)+len(l.Unit) > MaxLabelBytes {
+			continue
 		}
-		if b.labeled == nil {
-			b.labeled = make(map[string]uint16)
+		if text = appendLabel(text, &l); len(text) > MaxLabelBytes {
+			text = text[:n]
+			continue
 		}
-		i = b.circumstance(PlainText(call))
-		b.p.Labels = append(b.p.Labels, make([][]Label, len(b.p.Syscalls)-len(b.p.Labels))...)
-		b.p.Labels[i] = slices.Clone(labels)
-		b.labeled[string(b.labelKey)] = i
+		kept = append(kept, l)
 	}
-	return i
+	return kept, text, len(kept) == len(labels)
 }
 
-// maxLabelText is how many bytes of a label's text are kept: a file can refer to one text very often.
-const maxLabelText = 4 << 10
+// labelText returns the part of a text that is kept.
+func labelText(s string) string { return cutText(PlainText(cutText(s))) }
 
-func labelText(s string) string {
-	if len(s) > maxLabelText {
-		s = strings.ToValidUTF8(s[:maxLabelText], "")
+// cutText returns the beginning of a text that is too long. It does not keep the rest in memory.
+func cutText(s string) string {
+	if len(s) <= MaxLabelText {
+		return s
 	}
-	return PlainText(s)
+	return strings.Clone(strings.ToValidUTF8(s[:MaxLabelText], ""))
 }
 
-// Unlabeled returns how many samples lost their labels because there were too many different ones.
-func (b *Builder) Unlabeled() uint64 { return b.unlabeled }
+// NoteUnlabeled adds a note that some samples lost labels, unless n, their number, is 0.
+func (m *Meta) NoteUnlabeled(n uint64) {
+	if n > 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("there are too many different labels, or too long ones: %d samples lost some or all of theirs", n))
+	}
+}
 
 // LabelsOf returns the labels of a sample, sorted by key.
 func (p *Profile) LabelsOf(s *Sample) []Label { return p.labels(int(s.Syscall)) }
@@ -103,23 +150,29 @@ func (p *Profile) labels(i int) []Label {
 func FormatLabels(labels []Label) string {
 	var b []byte
 	for i := range labels {
-		l := &labels[i]
-		b = append(strconv.AppendQuote(b, l.Key), '=')
-		if l.IsText {
-			b = strconv.AppendQuote(b, l.Text)
-		} else {
-			b = strconv.AppendQuote(strconv.AppendInt(b, l.Number, 10), l.Unit)
-		}
-		b = append(b, ' ')
+		b = appendLabel(b, &labels[i])
 	}
 	return string(b)
 }
 
-// maxLabels is the number of labels that a sample has at most.
-const maxLabels = 256
+func appendLabel(b []byte, l *Label) []byte {
+	b = append(strconv.AppendQuote(b, l.Key), '=')
+	if l.IsText {
+		b = strconv.AppendQuote(b, l.Text)
+	} else {
+		b = strconv.AppendQuote(strconv.AppendInt(b, l.Number, 10), l.Unit)
+	}
+	return append(b, ' ')
+}
 
-// ParseLabels reads what FormatLabels wrote, up to the first part that is malformed.
-func ParseLabels(s string) (labels []Label) {
+// ParseLabels reads what FormatLabels wrote, up to the first part that is malformed, and returns the
+// labels as Labeled keeps them.
+func ParseLabels(s string) []Label {
+	labels, _, _ := plainLabels(parseLabels(s), nil)
+	return labels
+}
+
+func parseLabels(s string) (labels []Label) {
 	quoted := func() (string, bool) {
 		q, err := strconv.QuotedPrefix(s)
 		if err != nil {
@@ -203,23 +256,25 @@ type LabelCount struct {
 	Count
 }
 
-// ByLabel returns what the chosen samples say of themselves: by key, and for each the values with
-// the most weight first. A sample with several labels counts for each of them.
+// ByLabel returns the labels of the chosen samples: by key, and for each the values with the most
+// weight first. A sample with several labels counts for each of them.
 func (s *Selection) ByLabel() []LabelCount {
 	at := map[Label]int{}
 	var rows []LabelCount
-	for i, c := range s.doing {
-		if c.Samples == 0 {
-			continue
-		}
-		for _, l := range s.Profile.labels(i % max(len(s.Profile.Syscalls), 1)) {
-			k, ok := at[l]
-			if !ok {
-				k = len(rows)
-				at[l] = k
-				rows = append(rows, LabelCount{Label: l})
+	for _, calls := range s.doing {
+		for i, c := range calls {
+			if c.Samples == 0 {
+				continue
 			}
-			rows[k].Add(c)
+			for _, l := range s.Profile.labels(i) {
+				k, ok := at[l]
+				if !ok {
+					k = len(rows)
+					at[l] = k
+					rows = append(rows, LabelCount{Label: l})
+				}
+				rows[k].Add(c)
+			}
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b LabelCount) int {

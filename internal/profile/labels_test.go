@@ -13,7 +13,8 @@ func TestLabels(t *testing.T) {
 	b.p.Events = []Event{NamedEvent("cpu", "nanoseconds", 1)}
 	th := b.Thread(1, 1, "main")
 	add := func(weight uint64, call string, labels ...Label) {
-		b.Add(Sample{Weight: weight, Thread: th, Syscall: b.Labeled(call, labels)})
+		i, _ := b.Labeled(call, labels)
+		b.Add(Sample{Weight: weight, Thread: th, Syscall: i})
 	}
 	acme, size := TextLabel("tenant", "acme"), Label{Key: "size", Number: 16, Unit: "bytes"}
 	add(1, "read", acme, size)
@@ -57,26 +58,75 @@ func TestLabels(t *testing.T) {
 
 func TestTooManyLabels(t *testing.T) {
 	b := NewBuilder()
+	lost := 0
 	for i := range maxCircumstances + 10 {
-		if n := b.Labeled("read", []Label{{Key: "span", Number: int64(i)}}); i < 10 && int(n) != i+1 {
-			t.Fatalf("the labels %d have the index %d", i, n)
+		n, whole := b.Labeled("read", []Label{{Key: "span", Number: int64(i)}})
+		switch {
+		case whole && i < maxLabeled-1: // index 0 is none
+			if int(n) != i+1 {
+				t.Fatalf("the labels %d have the index %d", i, n)
+			}
+		case whole || b.p.Syscalls[n] != "read" || b.p.labels(int(n)) != nil:
+			t.Fatalf("the labels %d have the index %d: %v of %q, whole %v", i, n, b.p.labels(int(n)), b.p.Syscalls[n], whole)
+		default:
+			lost++
 		}
 	}
-	// Index 0 is none; from then on everything is without labels, and has no room for a system call.
-	if n := b.Unlabeled(); n != 11 || len(b.p.Syscalls) != maxCircumstances {
-		t.Errorf("%d samples lost their labels, of %d combinations", n, len(b.p.Syscalls))
+	if want := maxCircumstances + 10 - (maxLabeled - 1); lost != want || len(b.p.Syscalls) != maxLabeled+1 {
+		t.Errorf("%d samples lost their labels, want %d, of %d combinations", lost, want, len(b.p.Syscalls))
 	}
-	if n := b.Labeled("read", []Label{{Key: "span", Number: 7}}); n != 8 {
+	if n, whole := b.Labeled("read", []Label{{Key: "span", Number: 7}}); n != 8 || !whole {
 		t.Errorf("known labels have the index %d, want 8", n)
+	}
+	// There is room for as many system calls as a profile may have.
+	for i := range maxSyscalls - 1 {
+		name := fmt.Sprint("call", i)
+		if n := b.Syscall(name); b.p.Syscalls[n] != name {
+			t.Fatalf("%s has the index %d", name, n)
+		}
+	}
+	if n := b.Syscall("further"); n != 0 || len(b.p.Syscalls) != maxCircumstances {
+		t.Errorf("a system call too many has the index %d of %d", n, len(b.p.Syscalls))
 	}
 }
 
 func TestLongLabels(t *testing.T) {
 	b := NewBuilder()
-	long := strings.Repeat("ä", maxLabelText)
-	i := b.Labeled("", []Label{TextLabel(long, long)})
-	if l := b.p.Labels[i][0]; len(l.Key) > maxLabelText || len(l.Text) > maxLabelText || !strings.HasPrefix(long, l.Text) {
-		t.Errorf("of a label of %d bytes, %d and %d are kept", len(long), len(l.Key), len(l.Text))
+	for _, long := range []string{strings.Repeat("ä", MaxLabelText), strings.Repeat("\x01", MaxLabelText)} {
+		i, whole := b.Labeled("", []Label{TextLabel("key", long)})
+		if l := b.p.Labels[i][0]; len(l.Text) > MaxLabelText || !strings.HasPrefix(PlainText(long), l.Text) || !whole {
+			t.Errorf("of a label of %d bytes, %d are kept", len(long), len(l.Text))
+		}
+	}
+	// Of labels that are too long together, those are kept that fit.
+	var labels []Label
+	for i := range 8 {
+		labels = append(labels, TextLabel(fmt.Sprint("key", i), strings.Repeat("x", MaxLabelText)))
+	}
+	i, whole := b.Labeled("read", append(labels, TextLabel("short", "y")))
+	kept := b.p.Labels[i]
+	if len(kept) != 4 || whole || kept[3] != TextLabel("short", "y") || b.p.Syscalls[i] != "read" {
+		t.Errorf("%d labels of %d are kept, whole %v", len(kept), len(labels)+1, whole)
+	}
+	if text := FormatLabels(kept); len(text) > MaxLabelBytes || !reflect.DeepEqual(ParseLabels(text), kept) {
+		t.Errorf("of %d labels in %d bytes, %d are read again", len(kept), len(text), len(ParseLabels(text)))
+	}
+}
+
+func TestLabelTwice(t *testing.T) {
+	b := NewBuilder()
+	b.p.Events = []Event{NamedEvent("cpu", "nanoseconds", 1)}
+	acme := TextLabel("tenant", "acme")
+	twice := []Label{acme, TextLabel("tenant", "b"), acme}
+	if got := ParseLabels(FormatLabels(twice)); len(got) != 2 {
+		t.Errorf("a label twice in a file: %v", got)
+	}
+	i, _ := b.Labeled("", twice)
+	b.Add(Sample{Weight: 1, Thread: b.Thread(1, 1, "main"), Syscall: i})
+	for _, row := range b.Finish().Select(Filter{}).ByLabel() {
+		if row.Count != (Count{1, 1}) {
+			t.Errorf("one sample counts %+v", row)
+		}
 	}
 }
 
@@ -84,6 +134,7 @@ func FuzzParseLabels(f *testing.F) {
 	f.Add(FormatLabels([]Label{TextLabel("a b", "c\"\n=d"), {Key: "n", Number: -5, Unit: "bytes"}, {Key: ""}}))
 	f.Add(`"a"="b" "c"=`)
 	f.Add(`"a"=1`)
+	f.Add("\"\\x01\"=\"b\" \"\\x01\"=\"b\" ")
 	f.Fuzz(func(t *testing.T, text string) {
 		labels := ParseLabels(text)
 		again := ParseLabels(FormatLabels(labels))

@@ -28,7 +28,8 @@ func (b *Builder) Frames() []Frame { return b.p.Frames }
 // At returns a node of the trie.
 func (b *Builder) At(node uint32) Node { return b.nodes.At(node) }
 
-// Syscalls returns the names of system calls so far; the first one is none.
+// Syscalls returns the names of system calls so far, as Profile.Syscalls are: one for each combination
+// with labels.
 func (b *Builder) Syscalls() []string { return b.p.Syscalls }
 
 // Labels returns the labels of samples so far, as Profile.Labels are.

@@ -19,11 +19,12 @@ type Profile struct {
 	Nodes     []Node  // a trie of stacks, outermost frame first; Nodes[0] is the root
 	Samples   []Sample
 	Losses    Losses
-	// Syscalls are the names of system calls that samples are in; the first one is none. nil means
-	// the same as only that.
+	// Syscalls are the names of system calls that samples are in, one for each combination of a system
+	// call and labels: names repeat, and are "" for samples with labels only. The first one is none,
+	// without labels; nil means the same as only that.
 	Syscalls []string
-	// Labels are, by index into Syscalls, the labels of samples with that index: each combination of
-	// a system call and labels has one. It is shorter than Syscalls if the last ones have no labels.
+	// Labels are, by index into Syscalls, the labels of samples with that index. It is shorter than
+	// Syscalls if the last ones have no labels.
 	Labels [][]Label
 	// Observations are what was seen beside the samples.
 	Observations []Observation

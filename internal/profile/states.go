@@ -30,22 +30,24 @@ type StateCount struct {
 
 // ByState returns what threads were doing, by state and system call: the most weight first.
 func (s *Selection) ByState() []StateCount {
-	calls := max(len(s.Profile.Syscalls), 1)
 	var rows []StateCount
-	for i, c := range s.doing {
-		if c.Samples == 0 {
-			continue
+	for state, calls := range s.doing {
+		for call, c := range calls {
+			if c.Samples == 0 {
+				continue
+			}
+			row := StateCount{State: State(state), Count: c}
+			if call > 0 {
+				row.Syscall = s.Profile.Syscalls[call]
+			}
+			rows = append(rows, row)
 		}
-		row := StateCount{State: State(i / calls), Count: c}
-		if call := i % calls; call > 0 {
-			row.Syscall = s.Profile.Syscalls[call]
-		}
-		rows = append(rows, row)
 	}
 	return SortStates(rows)
 }
 
-// SortStates returns the sums of rows of the same state and system call: the most weight first.
+// SortStates returns the sums of rows of the same state and system call: the most weight first. The
+// order does not depend on that of rows, which it changes.
 func SortStates(rows []StateCount) []StateCount {
 	type key struct {
 		state State
@@ -64,7 +66,7 @@ func SortStates(rows []StateCount) []StateCount {
 	}
 	rows = merged
 	slices.SortStableFunc(rows, func(a, b StateCount) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Samples, a.Samples))
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.State, b.State), cmp.Compare(a.Syscall, b.Syscall))
 	})
 	return rows
 }

@@ -163,8 +163,6 @@ func (r *Recording) keep(parts []*partial) {
 	}
 }
 
-func (r *Recording) calls() int { return max(len(r.p.Syscalls), 1) }
-
 // add adds up the samples from index from up to index to.
 func (r *Recording) add(p *partial, c *chosen, from, to int) {
 	cut := c.q.From > 0 || c.q.To > 0
@@ -216,24 +214,16 @@ func (r *Recording) finish(p *partial, q *Query) *Counts {
 	for _, t := range p.threads {
 		out.Chosen.Add(t)
 	}
-	calls := r.calls()
-	states := make([]profile.Count, profile.NumStates*calls) // by state, and for each by system call
 	for k, n := range p.sorts {
 		s := &r.cols.sorts[k]
 		if n.Samples > 0 {
 			out.Quality.AddTimes(s.end, s.flags, n.Samples)
-			states[int(s.state)*calls+int(s.syscall)].Add(n)
+			row := profile.StateCount{State: s.state, Count: n}
+			if s.syscall > 0 {
+				row.Syscall = r.p.Syscalls[s.syscall]
+			}
+			out.States = append(out.States, row)
 		}
-	}
-	for i, n := range states {
-		if n.Samples == 0 {
-			continue
-		}
-		row := profile.StateCount{State: profile.State(i / calls), Count: n}
-		if call := i % calls; call > 0 {
-			row.Syscall = r.p.Syscalls[call]
-		}
-		out.States = append(out.States, row)
 	}
 	out.States = profile.SortStates(out.States)
 	return out

@@ -20,11 +20,12 @@ func OpenPair(names [2]string, before, after *profile.Profile) (*Recording, erro
 		}
 	}
 	p, second := diff.Join(before, after, false)
+	notes := p.Meta.Notes
 	p.Meta = after.Meta
 	p.Meta.Duration = max(before.Meta.Duration, after.Meta.Duration)
 	p.Meta.Notes = append([]string{
 		fmt.Sprintf("compared: before is %s (%s), after is %s (%s)", what(before), before.Meta.Duration, what(after), after.Meta.Duration),
-	}, after.Meta.Notes...)
+	}, append(notes, after.Meta.Notes...)...)
 	for _, n := range before.Meta.Notes {
 		p.Meta.Notes = append(p.Meta.Notes, "before: "+n)
 	}

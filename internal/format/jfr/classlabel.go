@@ -8,12 +8,9 @@ import (
 // labelClass is the label with the class of what is allocated, or of the lock that is waited for.
 const labelClass = "class"
 
-// maxOwnLabels is how many bytes the labels of a sample take at most in candid's files.
-const maxOwnLabels = 64 << 10
-
 // ownLabels reads labels as candid writes them; each text, to which a file may refer very often, once.
 func (r *reader) ownLabels(text string) []profile.Label {
-	if text == "" || len(text) > maxOwnLabels {
+	if text == "" || len(text) > profile.MaxLabelBytes {
 		return nil
 	}
 	labels, ok := r.own.labelled[text]
@@ -27,20 +24,30 @@ func (r *reader) ownLabels(text string) []profile.Label {
 	return labels
 }
 
-// classLabel returns what samples with a class have as Sample.Syscall: the label that says it.
+// ofClass is what samples with a class have as Sample.Syscall: the label that says it.
+type ofClass struct {
+	index uint16
+	lost  bool // there are too many labels
+}
+
+// classLabel returns the Sample.Syscall of a sample with a class.
 func (r *reader) classLabel(c *chunk, id uint64) uint16 {
 	p := &c.pools
-	if i, ok := p.labels[id]; ok || id == 0 {
-		return i
+	l, ok := p.labels[id]
+	if !ok && id != 0 {
+		symbol, _ := p.classes.get(id)
+		if name := javaname.Source(withoutHash(p.symbol(symbol))); name != "" {
+			var whole bool
+			l.index, whole = r.b.Labeled("", []profile.Label{profile.TextLabel(labelClass, name)})
+			l.lost = !whole
+		}
+		if p.labels == nil {
+			p.labels = map[uint64]ofClass{}
+		}
+		p.labels[id] = l
 	}
-	var i uint16
-	symbol, _ := p.classes.get(id)
-	if name := javaname.Source(withoutHash(p.symbol(symbol))); name != "" {
-		i = r.b.Labeled("", []profile.Label{profile.TextLabel(labelClass, name)})
+	if l.lost {
+		r.foreign.unlabeled++
 	}
-	if p.labels == nil {
-		p.labels = map[uint64]uint16{}
-	}
-	p.labels[id] = i
-	return i
+	return l.index
 }

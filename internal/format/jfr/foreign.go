@@ -84,6 +84,8 @@ type foreignState struct {
 	sampled string            // async-profiler's setting event, which candid writes too: the event of ExecutionSamples
 	pid     int
 	lost    uint64
+
+	unlabeled uint64 // samples whose class is not kept as a label
 }
 
 // eventReaders creates the readers of the events that candid needs.

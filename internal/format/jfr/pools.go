@@ -81,9 +81,9 @@ type pools struct {
 	frameTypes table[text]
 	states     table[text] // of threads
 	traces     table[place]
-	nodes      map[uint64]uint32 // of the profile, by the numbers of traces
-	funcs      table[uint32]     // of the profile, by the numbers of methods
-	labels     map[uint64]uint16 // of the profile, by the numbers of classes: see reader.classLabel
+	nodes      map[uint64]uint32  // of the profile, by the numbers of traces
+	funcs      table[uint32]      // of the profile, by the numbers of methods
+	labels     map[uint64]ofClass // by the numbers of classes
 
 	checkpoints [][]byte           // those that contain traces
 	names       map[[2]uint64]text // by type and number: names used by observations

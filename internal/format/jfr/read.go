@@ -369,6 +369,7 @@ func (c *chunk) span(ticks uint64) uint64 {
 // finish returns the profile.
 func (r *reader) finish() *profile.Profile {
 	r.finishForeign()
+	r.b.Meta().NoteUnlabeled(r.foreign.unlabeled)
 	if r.bare {
 		m := r.b.Meta()
 		m.Notes = append(m.Notes, "another program wrote the file anew, without candid's own stacks: kinds and certainty of frames are gone, and addresses")

@@ -39,6 +39,7 @@ func ParseInto(b *profile.Builder, data []byte) (*profile.Profile, error) {
 		functions: map[uint64]uint32{},
 		mappings:  map[uint64]place{},
 		threads:   map[threadKey]uint32{},
+		decoded:   map[string]circumstance{},
 	}
 	if err := r.parse(data); err != nil {
 		return nil, fmt.Errorf("read pprof: %w", err)
@@ -106,9 +107,11 @@ type reader struct {
 	eventOf     map[int]int // by column: index into Events
 	merged      bool        // counts could not be unfolded
 
-	ids, values []uint64        // of the sample being read
-	skids       []string        // of the sample that is read: labelSkid
-	labels      []profile.Label // of the sample that is read, those that candid has no field for
+	ids, values []uint64                // of the sample being read
+	skids       []string                // of the sample that is read: labelSkid
+	labels      labels                  // of the sample that is read
+	decoded     map[string]circumstance // by labels.raw
+	unlabeled   uint64                  // samples that lost labels
 }
 
 func (r *reader) text(i uint64) string {
@@ -167,9 +170,7 @@ func (r *reader) parse(data []byte) error {
 			}
 		}
 	}
-	if n := r.b.Unlabeled(); n > 0 {
-		r.p.Meta.Notes = append(r.p.Meta.Notes, fmt.Sprintf("the file has too many different labels: %d samples are without", n))
-	}
+	r.p.Meta.NoteUnlabeled(r.unlabeled)
 	if r.merged {
 		r.p.Meta.Notes = append(r.p.Meta.Notes, "the file's samples are too many to count one by one: equal ones are counted once")
 	}

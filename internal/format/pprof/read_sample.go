@@ -19,16 +19,14 @@ const (
 	maxComments = 1 << 12
 )
 
-// maxLabels is how many labels of a sample are kept: Go's programs have a handful.
-const maxLabels = 64
-
 // maxSkid is more than the number of functions that call each other to enable interrupts.
 const maxSkid = 8
 
 // sample reads one Sample of the file: for each of its values that is not zero, as many samples as
 // it counts.
 func (r *reader) sample(data []byte) error {
-	r.ids, r.values, r.skids, r.labels = r.ids[:0], r.values[:0], r.skids[:0], r.labels[:0]
+	r.ids, r.values, r.skids = r.ids[:0], r.values[:0], r.skids[:0]
+	r.labels.reset()
 	var s profile.Sample
 	var key threadKey
 	var event, kind, call string
@@ -75,7 +73,8 @@ func (r *reader) sample(data []byte) error {
 	}
 	s.Node = node
 	s.Thread = r.thread(key)
-	s.Syscall = r.b.Labeled(call, r.labels)
+	var whole bool
+	s.Syscall, whole = r.circumstance(call)
 	if t := &r.p.Threads[s.Thread]; t.Kind == "" && slices.Contains(profile.ThreadKinds(), kind) {
 		t.Kind = kind
 	}
@@ -83,6 +82,9 @@ func (r *reader) sample(data []byte) error {
 	count := uint64(1)
 	if r.countColumn >= 0 && r.countColumn < len(r.values) {
 		count = r.values[r.countColumn]
+	}
+	if !whole {
+		r.unlabeled += min(max(count, 1), maxSamples)
 	}
 	added := false
 	for col, v := range r.values {
@@ -137,66 +139,6 @@ func (r *reader) add(s profile.Sample, count, weight uint64) error {
 		r.b.Add(s)
 	}
 	return r.b.Err()
-}
-
-func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event, kind, call *string) error {
-	var name, text, unit string
-	var num uint64
-	c := cursor{rest: data}
-	for c.next() {
-		switch c.field {
-		case labelKey:
-			name = r.text(c.value)
-		case labelStr:
-			text = r.text(c.value)
-		case labelNum:
-			num = c.value
-		case labelNumUnit:
-			unit = r.text(c.value)
-		}
-	}
-	if !r.ours && privateLabel(name) {
-		r.keep(name, text, num, unit)
-		return c.err
-	}
-	switch name {
-	case labelThread:
-		key.name = text
-	case labelSkid:
-		r.skids = append(r.skids, text)
-	case labelKind:
-		*kind = text
-	case labelTID, "thread_id":
-		key.tid = int(num)
-	case labelPID, "process_id":
-		key.pid = int(num)
-	case labelState:
-		var ok bool
-		if s.State, ok = profile.StateByName(text); !ok {
-			r.keep(name, text, num, unit)
-		}
-	case labelCall:
-		*call = text
-	case labelStack:
-		s.End, s.Flags = parseQuality(text)
-	case labelEvent:
-		*event = text
-	default:
-		r.keep(name, text, num, unit)
-	}
-	return c.err
-}
-
-// keep keeps a label that candid has no field for.
-func (r *reader) keep(key, text string, num uint64, unit string) {
-	if len(r.labels) == maxLabels {
-		return
-	}
-	if text != "" {
-		r.labels = append(r.labels, profile.TextLabel(key, text))
-	} else {
-		r.labels = append(r.labels, profile.Label{Key: key, Number: int64(num), Unit: unit})
-	}
 }
 
 func (r *reader) thread(k threadKey) uint32 {

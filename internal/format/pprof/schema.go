@@ -1,5 +1,7 @@
 package pprof
 
+import "strings"
+
 // Field numbers of profile.proto,
 // https://github.com/google/pprof/blob/main/proto/profile.proto
 const (
@@ -61,7 +63,27 @@ const (
 	labelCall   = "syscall"
 	labelStack  = "stack" // quality, see quality.go
 	labelEvent  = "event" // only if there are several
+
+	// What other programs call tid and pid.
+	labelThreadID  = "thread_id"
+	labelProcessID = "process_id"
+
+	// labelPrefix is before the keys of labels that are not candid's own, where these could be taken
+	// for one.
+	labelPrefix = "label."
 )
+
+// writtenKey returns the key with which a label that is not candid's own is written.
+func writtenKey(key string) string {
+	switch key {
+	case labelThread, labelKind, labelSkid, labelTID, labelPID, labelState, labelCall, labelStack, labelEvent, labelThreadID, labelProcessID:
+		return labelPrefix + key
+	}
+	if strings.HasPrefix(key, labelPrefix) {
+		return labelPrefix + key
+	}
+	return key
+}
 
 // privateLabel reports whether a label means something else in files that candid did not write.
 func privateLabel(key string) bool {

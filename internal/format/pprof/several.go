@@ -35,12 +35,11 @@ func (w *writer) severalValues() {
 	var same []row // of one stack and thread
 	flush := func() {
 		slices.SortStableFunc(same, func(a, b row) int { return apart(a.Group).Compare(apart(b.Group)) })
-		for len(same) > 0 && w.err == nil {
-			g := apart(same[0].Group)
+		for i := 0; i < len(same) && w.err == nil; {
+			g := apart(same[i].Group)
 			clear(sums)
-			for len(same) > 0 && apart(same[0].Group) == g {
-				sums[same[0].Event] += same[0].weight
-				same = same[1:]
+			for ; i < len(same) && apart(same[i].Group) == g; i++ {
+				sums[same[i].Event] += same[i].weight
 			}
 			w.values = w.values[:0]
 			for _, e := range w.columns {

@@ -106,10 +106,15 @@ func (w *writer) valueType(name, unit string) protobuf.Message {
 // write writes the profile, and in it what samples writes.
 func (w *writer) write(samples func()) {
 	p := w.p
-	w.columns = columnsOf(p.Events)
+	events := p.Events
+	if w.bare { // sums are of the first event, and of two values
+		events = events[:min(len(events), 1)]
+	} else {
+		w.columns = columnsOf(events)
+	}
 	if w.columns == nil {
 		w.field(profileSampleType, w.valueType("samples", "count"))
-		for _, e := range p.Events {
+		for _, e := range events {
 			w.field(profileSampleType, w.valueType(e.Name, e.Unit))
 		}
 	}
@@ -211,9 +216,9 @@ func (w *writer) sample(g locations.Group) {
 	if int(g.Syscall) < len(w.p.Labels) {
 		for _, l := range w.p.Labels[g.Syscall] {
 			if l.IsText {
-				w.label(&m, l.Key, l.Text)
+				w.label(&m, writtenKey(l.Key), l.Text)
 			} else {
-				w.numLabel(&m, l.Key, l.Number, l.Unit)
+				w.numLabel(&m, writtenKey(l.Key), l.Number, l.Unit)
 			}
 		}
 	}
