@@ -334,3 +334,19 @@ func TestEmpty(t *testing.T) {
 		t.Error("nothing is taken for a profile")
 	}
 }
+
+// TestLabels: the keys of attributes are unique, and candid's own come before a label's.
+func TestLabels(t *testing.T) {
+	b := profile.NewBuilder()
+	b.Profile().Events = []profile.Event{profile.NamedEvent("cpu", "nanoseconds", 1)}
+	call, _ := b.Labeled("read", []profile.Label{
+		profile.TextLabel("tenant", "acme"), profile.TextLabel("tenant", "b"), profile.TextLabel("candid.syscall", "write"), {Key: "thread.id", Number: 9}, {Key: "size", Number: 5}, {Key: "size", Number: 6},
+		profile.TextLabel("candid.stack", "complete"),
+	})
+	b.Add(profile.Sample{Weight: 1, Thread: b.Thread(1, 2, "t"), Syscall: call, End: walk.EndTruncated})
+	data := decoded(t, written(t, b.Finish()))
+	got := attributes(data.Dictionary, data.ResourceProfiles[0].ScopeProfiles[0].Profiles[0].Samples[0].AttributeIndices)
+	if want := "thread.id=2,thread.name=t,candid.syscall=read,candid.stack=truncated,size=5,tenant=acme"; got != want {
+		t.Errorf("the attributes are %s, want %s", got, want)
+	}
+}

@@ -101,6 +101,7 @@ type writer struct {
 	functions []uint64          // by index into Funcs, 0: not written
 	stacks    map[uint32]uint64 // by node
 	list      []uint64
+	keys      []string // of the attributes in list
 	one       protobuf.Message
 	bare      bool // Sums
 	// attributes are those of samples, by everything that is written of them beside their stack.
@@ -240,10 +241,10 @@ func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 		return m
 	}
 	t := w.p.Threads[g.Thread]
-	w.list = append(w.list[:0], w.d.attribute(attrTID, "", int64(t.TID)))
+	w.list, w.keys = append(w.list[:0], w.d.attribute(attrTID, "", int64(t.TID))), append(w.keys[:0], attrTID)
 	add := func(key, text string) {
 		if text != "" {
-			w.list = append(w.list, w.d.attribute(key, text, 0))
+			w.list, w.keys = append(w.list, w.d.attribute(key, text, 0)), append(w.keys, key)
 		}
 	}
 	add(attrThread, t.Name)
@@ -253,15 +254,6 @@ func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 	}
 	if g.Syscall != 0 {
 		add(attrSyscall, w.p.Syscalls[g.Syscall])
-	}
-	if int(g.Syscall) < len(w.p.Labels) {
-		for _, l := range w.p.Labels[g.Syscall] {
-			if text := l.Value(); l.IsText || l.Unit != "" {
-				add(l.Key, text)
-			} else {
-				w.list = append(w.list, w.d.attribute(l.Key, "", l.Number))
-			}
-		}
 	}
 	switch certainty := profile.CertaintyOf(g.End, g.Flags); certainty {
 	case profile.CertaintyComplete:
@@ -277,6 +269,17 @@ func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 		}
 		slices.Reverse(names)
 		add(attrSkid, strings.Join(names, ";"))
+	}
+	if int(g.Syscall) < len(w.p.Labels) {
+		for _, l := range w.p.Labels[g.Syscall] {
+			switch text := l.Value(); {
+			case slices.Contains(w.keys, l.Key): // keys must be unique
+			case l.IsText || l.Unit != "":
+				add(l.Key, text)
+			default:
+				w.list, w.keys = append(w.list, w.d.attribute(l.Key, "", l.Number)), append(w.keys, l.Key)
+			}
+		}
 	}
 	m := packed(w.list)
 	w.attributes[g] = m
