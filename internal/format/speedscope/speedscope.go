@@ -22,7 +22,7 @@ const schema = "https://www.speedscope.app/file-format-schema.json"
 
 // Write writes p sample by sample. The output depends only on p.
 func Write(w io.Writer, p *profile.Profile) error {
-	out := &writer{p: p, w: bufio.NewWriterSize(w, 64<<10)}
+	out := &writer{p: p, w: bufio.NewWriterSize(w, 64<<10), calls: firstCalls(p.Syscalls)}
 	out.write()
 	if err := out.w.Flush(); err != nil {
 		return fmt.Errorf("write speedscope: %w", err)
@@ -36,6 +36,7 @@ type writer struct {
 	w     *bufio.Writer
 	ends  [walk.NumEnds]int // index of the frame that stands for a stack's missing outer part
 	stack []uint32
+	calls []uint16 // by Sample.Syscall: the first index of a system call of that name
 }
 
 func (w *writer) text(s string) {
@@ -208,6 +209,31 @@ type did struct {
 	syscall uint16
 }
 
+// firstCalls returns for each name the first index at which it is: Syscalls has it once for each
+// combination with labels, which the format has no place for.
+func firstCalls(names []string) []uint16 {
+	first := map[string]uint16{}
+	out := make([]uint16, len(names))
+	for i, name := range names {
+		at, ok := first[name]
+		if !ok {
+			at = uint16(i)
+			first[name] = at
+		}
+		out[i] = at
+	}
+	return out
+}
+
+// did returns what a sample's thread was seen doing.
+func (w *writer) did(s *profile.Sample) did {
+	k := did{state: s.State}
+	if int(s.Syscall) < len(w.calls) {
+		k.syscall = w.calls[s.Syscall]
+	}
+	return k
+}
+
 // states writes what the thread did, if that is known: a list of the distinct pairs of state and
 // system call, and for each sample its index in that list.
 func (w *writer) states(l *profile.TrackSamples, column func(each func(s *profile.Sample))) {
@@ -215,7 +241,7 @@ func (w *writer) states(l *profile.TrackSamples, column func(each func(s *profil
 	at := make(map[did]int)
 	known := false
 	l.Each(func(_ int, s *profile.Sample) {
-		k := did{s.State, s.Syscall}
+		k := w.did(s)
 		if _, ok := at[k]; !ok {
 			at[k] = len(list)
 			list = append(list, k)
@@ -234,14 +260,14 @@ func (w *writer) states(l *profile.TrackSamples, column func(each func(s *profil
 		w.text(k.state.String())
 		w.raw(",")
 		call := ""
-		if int(k.syscall) < len(w.p.Syscalls) {
+		if k.syscall > 0 {
 			call = w.p.Syscalls[k.syscall]
 		}
 		w.text(call)
 		w.raw("]")
 	}
 	w.raw(`],"state":[`)
-	column(func(s *profile.Sample) { w.number(uint64(at[did{s.State, s.Syscall}])) })
+	column(func(s *profile.Sample) { w.number(uint64(at[w.did(s)])) })
 	w.raw("]")
 }
 
