@@ -17,10 +17,10 @@ var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(store|key|src|dest
 // inURL matches the user and the password in a URL.
 var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
 
-// inDSN matches the user and the password of an address as drivers of Go write it, me:x@tcp(host:3306)/db, and signed
-// the signature of a URL.
+// inDSN matches the user and the password of an address as drivers of Go write it,
+// me:x@tcp(host:3306)/db, where a password may have an @ in it, and signed the signature of a URL.
 var (
-	inDSN  = regexp.MustCompile(`([^\s:@/="']+):[^\s@]+@((?:tcp6?|unix)\()`)
+	inDSN  = regexp.MustCompile(`([^\s:@/="']+):\S+@([a-z][a-z0-9]*\()`)
 	signed = regexp.MustCompile(`([?&](?:sig|X-Amz-Signature|X-Goog-Signature)=)[^&\s"']+`)
 )
 
