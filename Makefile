@@ -19,11 +19,11 @@ all: candid
 candid:
 	go build -ldflags '$(LDFLAGS)' -o candid ./cmd/candid
 
-# candid.exe with its licence and its page, for people who use Windows.
+# candid.exe with its licence and its pages, for people who use Windows.
 zip:
 	rm -rf dist/candid-windows-amd64 && mkdir -p dist/candid-windows-amd64
 	GOOS=windows GOARCH=amd64 go build -ldflags '$(LDFLAGS)' -o dist/candid-windows-amd64/candid.exe ./cmd/candid
-	cp LICENSE docs/windows.md dist/candid-windows-amd64/
+	cp LICENSE docs/windows.md docs/dotnet.md dist/candid-windows-amd64/
 	cd dist && rm -f candid-windows-amd64.zip && python3 -m zipfile -c candid-windows-amd64.zip candid-windows-amd64
 
 # Profile a real Java program (javac on the JDK's own sources), write a flame
