@@ -32,17 +32,17 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 // addReader adds them and --event, which selects one of the events of an existing recording.
 func (f *filterFlags) addReader(cmd *cobra.Command, event string) {
 	cmd.Flags().StringVarP(&f.words.Event, "event", "e", "", event)
-	cmd.Flags().StringArrayVar(&f.words.Labels, "label", nil, "keep only samples with this label: `KEY=REGEX`, or KEY for any value")
+	cmd.Flags().StringArrayVar(&f.words.Labels, "label", nil, "keep only samples with this label: `KEY=REGEX`, or KEY for any value; a number is matched as the file has it, with its unit: '^1024 bytes$'")
 	f.add(cmd)
 }
 
 // filterHelp explains in a command's help how the flags work together.
 const filterHelp = `Filters (--process, --thread, --thread-kind, --state, --label, --focus, --ignore, --from,
---to) mean the same in record (which has no --label), report, convert, view and diff:
-a sample is left if it passes all of them, and what part that is of all is printed. Of a
+--to) mean the same in record (which has no --label), report, convert, view and diff: a
+sample is left if it passes all of them, and what part that is of all is printed. Of a
 wait the part is left that lies between --from and --to; what convert cuts out begins
-with --from. Expressions (RE2)
-match anywhere in a name: '^main$' is just main. If nothing is left, the exit code is 5.`
+with --from. Expressions (RE2) match anywhere in a name: '^main$' is just main. If
+nothing is left, the exit code is 5.`
 
 // spec parses the flags.
 func (f *filterFlags) spec() (*filter.Spec, error) {

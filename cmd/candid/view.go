@@ -39,8 +39,8 @@ tells where that is; from JDK 14 on with what it wrote a second ago), and what a
 writes, as often as it finishes a part of it (asprof --chunktime 5s).
 
 ` + filterHelp + `
-Of one file they stand in the page, where they can be taken away and changed; of
-several, and with --diff, only what passes is shown.
+Of one file they stand in the page, where they can be taken away and changed; with
+--label, of several files, and with --diff, only what passes is shown.
 
 ` + storeHelp + `
 
@@ -84,15 +84,16 @@ FILE is a profile in a format that candid reads:
 			}
 			profiles := make([]*profile.Profile, len(args))
 			growing := make([]*growing, len(args))
+			inPage := len(args) == 1 && filter.words.Labels == nil // the page has no filter for labels
 			page := ""
 			for i, file := range args {
-				if !diff && (len(args) == 1 || !spec.Filters()) {
+				if !diff && (inPage || !spec.Filters()) {
 					growing[i] = follows(file)
 				}
 				if growing[i] != nil && !spec.Filters() && !threads && !cmd.Flags().Changed("event") {
 					continue // nothing needs to be known about it
 				}
-				if len(args) == 1 {
+				if inPage {
 					if profiles[i], err = format.Read(file); err != nil {
 						return failed(err)
 					}
@@ -105,6 +106,9 @@ FILE is a profile in a format that candid reads:
 				}
 				if profiles[i], err = passing(cmd.ErrOrStderr(), &filter, spec, file); err != nil {
 					return err
+				}
+				if len(args) == 1 {
+					page = view.Address(profiles[i], profile.Filter{Event: profiles[i].FirstEvent()}, threads)
 				}
 			}
 			if diff {

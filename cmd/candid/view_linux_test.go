@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/candid-profiler/candid/internal/chromium"
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/format/pprof"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
 )
 
@@ -120,6 +124,45 @@ func TestViewTime(t *testing.T) {
 	if len(b.Errors) > 0 {
 		t.Errorf("the page complained: %s", b.Errors)
 	}
+}
+
+// TestViewLabel views what a label leaves: the page has no filter for labels.
+func TestViewLabel(t *testing.T) {
+	t.Parallel()
+	b := profile.NewBuilder()
+	b.Profile().Events = []profile.Event{profile.NamedEvent("cpu", "nanoseconds", 1)}
+	for i, tenant := range []string{"acme", "globex", "acme", ""} {
+		var labels []profile.Label
+		if tenant != "" {
+			labels = []profile.Label{profile.TextLabel("tenant", tenant)}
+		}
+		call, _ := b.Labeled("", labels)
+		fn := b.Func(profile.Func{Name: fmt.Sprint("f", i)})
+		b.Add(profile.Sample{Weight: 1 << i, Thread: b.Thread(1, 1, "main"), Node: b.Node(profile.RootNode, b.Frame(profile.Frame{Func: fn})), Syscall: call})
+	}
+	file := filepath.Join(t.TempDir(), "labels.pb.gz")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(pprof.Write(f, b.Finish()), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	page := chromium.Open(t, 1280, 800)
+	v := start(t, exec.Command(binary, "view", "--threads", "--label", "tenant=^acme$", file))
+	url := v.line(t)
+	if !strings.HasSuffix(url, "#split=thread") {
+		t.Errorf("the page is at %s", url)
+	}
+	sameAsReport(t, page, url, file, "", "--label", "tenant=^acme$")
+	var samples int
+	if page.Eval("candid.chosen().all.samples", &samples); samples != 2 {
+		t.Errorf("the page shows %d of 4 samples, want the 2 of the tenant", samples)
+	}
+	if len(page.Errors) > 0 {
+		t.Errorf("the page complained: %s", page.Errors)
+	}
+	candid(t, "view", "--label", "tenant=none", file).refused(t, exitNoSamples, "tenant")
 }
 
 func TestViewRefusals(t *testing.T) {

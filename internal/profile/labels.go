@@ -234,6 +234,18 @@ func (p *Profile) labeledAs(filters []LabelFilter) []bool {
 	return takes
 }
 
+// mostKeys is how many keys of labels are listed for people.
+const mostKeys = 20
+
+// SomeLabelKeys returns the keys of labels for people, as a list: of many only the first.
+func (p *Profile) SomeLabelKeys() []string {
+	keys := p.LabelKeys()
+	if more := len(keys) - mostKeys; more > 0 {
+		keys = append(keys[:mostKeys], fmt.Sprintf("and %d more", more))
+	}
+	return keys
+}
+
 // LabelKeys returns the keys of all labels, sorted.
 func (p *Profile) LabelKeys() []string {
 	seen := map[string]bool{}

@@ -90,6 +90,17 @@ func TestTooManyLabels(t *testing.T) {
 	}
 }
 
+// Of many keys people see only some.
+func TestManyKeys(t *testing.T) {
+	b := NewBuilder()
+	for i := range 30 {
+		b.Labeled("", []Label{TextLabel(fmt.Sprintf("key%02d", i), "x")})
+	}
+	if keys := b.p.SomeLabelKeys(); len(keys) != 21 || keys[19] != "key19" || keys[20] != "and 10 more" {
+		t.Errorf("the keys are %q", keys)
+	}
+}
+
 func TestLongLabels(t *testing.T) {
 	b := NewBuilder()
 	for _, long := range []string{strings.Repeat("ä", MaxLabelText), strings.Repeat("\x01", MaxLabelText)} {

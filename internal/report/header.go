@@ -71,7 +71,7 @@ func (pg *page) header(s *profile.Selection) {
 		}
 		pg.wrapped("  events: ", names)
 	}
-	if keys := p.LabelKeys(); len(keys) > 0 {
+	if keys := p.SomeLabelKeys(); len(keys) > 0 {
 		for i := range keys {
 			keys[i] = clean(keys[i])
 		}

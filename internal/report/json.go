@@ -40,7 +40,7 @@ type Report struct {
 	Events []Event `json:"events"` // all events of the recording
 	// States are what threads were doing, by state and system call.
 	States []State `json:"states"`
-	// Labels are what samples say of themselves, by key and value; absent if they say nothing. A
+	// Labels are those of the samples, by key and value; absent if there are none. A
 	// sample with several counts for each.
 	Labels    []Label `json:"labels,omitempty"`
 	All       Count   `json:"all"`                 // of the event, before any filter
@@ -94,7 +94,7 @@ type State struct {
 	Self    Count  `json:"count"`
 }
 
-// Label is something that samples say of themselves. Value is a text, or a number in Unit.
+// Label is a key and value attached to samples. Value is a text, or a number in Unit.
 type Label struct {
 	Key   string `json:"key"`
 	Value any    `json:"value"`

@@ -6,7 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// labels writes what the samples say of themselves: for each key its values.
+// labels writes the labels of the samples: for each key its values.
 func (pg *page) labels(s *profile.Selection, o Options) {
 	rows := s.ByLabel()
 	if len(rows) == 0 {

@@ -20,7 +20,7 @@ const (
 	ViewTree    View = "tree"    // who calls whom, from the thread's first frame on
 	ViewCallers View = "callers" // who called the methods that Options.Callers matches
 	ViewStates  View = "states"  // what threads were doing: running, asleep in which call
-	ViewLabels  View = "labels"  // what the samples say of themselves: classes, tenants, sizes
+	ViewLabels  View = "labels"  // labels of the samples: classes, tenants, sizes
 	ViewThreads View = "threads" // each thread, beside the CPU time that the kernel counted
 )
 
