@@ -299,7 +299,7 @@ func TestConfinedAsksForNames(t *testing.T) {
 	if err != nil || len(all) < 1<<20 || !bytes.Contains(all, []byte("\nffff")) {
 		t.Skip("the kernel's symbols are not readable")
 	}
-	// Of its samples nearly all are in the kernel.
+	// dd has nearly all of its samples in the kernel.
 	copies := exec.Command("dd", "if=/dev/zero", "of=/dev/null", "bs=1")
 	if err := fixture.Spawn(copies); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func generating(t *testing.T) string {
 	return fixture.C(t, "../../internal/record/testdata/guesses.c", "-g", "-fno-omit-frame-pointer")
 }
 
-// What --save-broken saves is said before and after, and report walks it again: with the same frames, or
+// candid says before and after what --save-broken saves, and report walks it again: with the same frames, or
 // with others, and then it says so.
 func TestSaveBroken(t *testing.T) {
 	t.Parallel()
