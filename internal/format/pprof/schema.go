@@ -64,7 +64,7 @@ const (
 	labelStack  = "stack" // quality, see quality.go
 	labelEvent  = "event" // only if there are several
 
-	// What other programs call tid and pid.
+	// Other programs name threads and processes by these keys.
 	labelThreadID  = "thread_id"
 	labelProcessID = "process_id"
 
