@@ -48,8 +48,9 @@ func TestInlines(t *testing.T) {
 			}
 			short, long := of["Program.Short"], of["Program.Middle Program.Long"]
 			for stack, n := range of {
-				// Code that is not optimized yet calls them.
-				if n > 0.1*optimized && stack != "Program.Short" && stack != "Program.Middle Program.Long" {
+				// Outer has its loop, and code that is not optimized yet calls the others: some 8 % together. By
+				// chance it may be three standard deviations more.
+				if n > 0.1*optimized+3*math.Sqrt(0.1*optimized) && stack != "Program.Short" && stack != "Program.Middle Program.Long" {
 					t.Errorf("%v samples of Outer are in %q", n, stack)
 				}
 			}
