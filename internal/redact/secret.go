@@ -12,7 +12,7 @@ import (
 const Mask = "***"
 
 // name matches names of secrets.
-var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(store|key|src|dest|trust)pass|(^|[^a-z])(pwd|pass|auth|pin|otp|pat|jwt|bearer|creds?)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|(account|signing|master|client)[-_.]?key|encryption[-_.]?key|licen[cs]e[-_.]?key|signature|authorization|cookie`)
+var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(store|key|src|dest|trust)pass|(^|[^a-z])(pwd|pass|auth|pin|otp|pat|jwt|bearer|creds?)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|(account|signing|master|client)[-_.]?key|encryption[-_.]?key|licen[cs]e[-_.]?key|signature|authorization|cookie|sonar[-_.]?login`)
 
 // inURL matches the user and the password in a URL.
 var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
@@ -48,7 +48,8 @@ func inside(s string) string {
 	}
 	s = inURL.ReplaceAllString(s, "$1:"+Mask+"@")
 	s = inWords.ReplaceAllStringFunc(s, func(m string) string {
-		if i := strings.IndexAny(m, " \t\n"); option(m[:i]) {
+		at := strings.IndexByte(m, '-')
+		if i := at + strings.IndexAny(m[at:], " \t\n"); option(m[at:i]) {
 			return m[:i+1] + Mask
 		}
 		return m
@@ -63,7 +64,7 @@ func inside(s string) string {
 		// The end of a value is searched only if the value is masked: a text may be long, and
 		// consist of equal signs only.
 		if key := before[strings.LastIndexFunc(before, notOfName)+1:]; Named(key) {
-			if end := valueEnd(value); end > 0 {
+			if end := valueIn(before[:len(before)-len(key)], value); end > 0 {
 				out.WriteString(Mask)
 				value = value[end:]
 			}
@@ -74,12 +75,23 @@ func inside(s string) string {
 	return out.String()
 }
 
-// inWords matches an option and the word after it.
-var inWords = regexp.MustCompile(`--?[A-Za-z0-9_.-]+[ \t\n]+[^\s-]\S*`)
+// inWords matches an option, with what is before it, and the word after it.
+var inWords = regexp.MustCompile(`(?:^|[\s"'(=;])--?[A-Za-z0-9_.-]+[ \t\n]+[^\s-]\S*`)
 
 // notOfName reports whether a rune cannot be in an option's or property's name.
 func notOfName(r rune) bool {
 	return r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+}
+
+// valueIn returns the length of the value behind a name and an equal sign, given the text before the
+// name: if that ends with a quote, so does the value.
+func valueIn(before, s string) int {
+	if before != "" && strings.ContainsAny(before[len(before)-1:], "\"'") {
+		if i := strings.IndexByte(s, before[len(before)-1]); i > 0 {
+			return i
+		}
+	}
+	return valueEnd(s)
 }
 
 // valueEnd returns the length of the value at the beginning of a text.
@@ -116,7 +128,7 @@ func Args(args []string) []string {
 			out[i] = Mask
 		case is:
 			out[i] = masked
-		case ok && !strings.Contains(key, "://"):
+		case ok && !strings.Contains(key, "://") && !strings.ContainsAny(key, " \t\n"):
 			out[i] = key + "=" + Value(strings.TrimPrefix(key, "-D"), value)
 		default:
 			out[i] = inside(a)

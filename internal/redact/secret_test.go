@@ -47,6 +47,9 @@ func TestLongArguments(t *testing.T) {
 			t.Errorf("%q is changed", piece)
 		}
 	}
+	for _, piece := range []string{"token = ", `"token","`, "<token>", " -u a:", `name:token,value:`} {
+		Args([]string{strings.Repeat(piece, n/4/len(piece))})
+	}
 }
 
 func FuzzLine(f *testing.F) {

@@ -20,7 +20,7 @@ var scheme = regexp.MustCompile(`(?i)^(?:bearer|basic|token|digest|negotiate|api
 var userOnly = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*)://([^/\s:@"']+)@`)
 
 // shapes masks the secrets of a text that are recognized by what they look like, and those behind a
-// name and a colon.
+// name and a colon or another operator.
 func shapes(s string) string {
 	s = tokens(s)
 	s = userOnly.ReplaceAllStringFunc(s, func(m string) string {
@@ -29,7 +29,7 @@ func shapes(s string) string {
 		}
 		return m[:strings.Index(m, "://")+3] + Mask + "@"
 	})
-	return colons(s)
+	return users(colons(assignments(s)))
 }
 
 // colons masks password:x, "password": "x", Authorization: Bearer x.
@@ -46,7 +46,7 @@ func colons(s string) string {
 		name, value := s[m[2]:m[3]], s[m[1]:]
 		out.WriteString(s[:m[1]])
 		s = value
-		if !Named(name) || strings.HasPrefix(value, "//") {
+		if !Named(name) || strings.HasPrefix(value, "//") || strings.HasPrefix(strings.TrimLeft(value, ":"), "=") {
 			continue
 		}
 		if at := scheme.FindString(value); at != "" {
@@ -112,8 +112,8 @@ var mixed = regexp.MustCompile(`^[^\s:/.,=]*(?:[A-Za-z][^\s:/.,=]*[0-9]|[0-9][^\
 // if it is none. program is the name of the command.
 func short(program, before, a string) (string, bool) {
 	if withUser[before] || strings.HasPrefix(a, "-u") && len(a) > 2 {
-		if user, _, ok := strings.Cut(a, ":"); ok && !strings.Contains(a, "://") {
-			return user + ":" + Mask, true
+		if masked, is := userPassword(strings.TrimPrefix(a, "-u")); is {
+			return a[:len(a)-len(strings.TrimPrefix(a, "-u"))] + masked, true
 		}
 	}
 	if next := passNext[program]; next != "" && before == next {

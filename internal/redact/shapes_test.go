@@ -55,6 +55,28 @@ func TestSecretsInEveryShape(t *testing.T) {
 		{"app", "me:" + x + "@cloudsql(project:region:name)/db"},
 		{"azcopy", "cp", "https://host/a?sv=2020&sig=" + x},
 		{"curl", "https://host/a?X-Amz-Date=5&X-Amz-Signature=" + x},
+		{"sh", "-c", "curl -u me:" + x + " host"},
+		{"sh", "-c", "curl --user 'me:" + x + "' host"},
+		{"sh", "-c", "curl --user=\"me\":\"" + x + "\" -s"},
+		{"sh", "-c", "curl -u '" + x + ":' host"},
+		{"curl", "-u", x + ":", "host"},
+		{"psql", "-c", "set token = '" + x + "'"},
+		{"make", "API_TOKEN := " + x},
+		{"make", "API_TOKEN ::= " + x},
+		{"make", "API_TOKEN ?= " + x},
+		{"ruby", "-e", "h = {'api_key' => '" + x + "'}"},
+		{"php", "-r", "$token .= \"" + x + "\";"},
+		{"groovy", "-e", "System.setProperty(\"API_TOKEN\", \"" + x + "\")"},
+		{"go", "run", "var token string = \"" + x + "\""},
+		{"js", "-e", "const t = { token = `" + x + "` }"},
+		{"js", "-e", "env['API_TOKEN'] = '" + x + "'"},
+		{"app", "<token>" + x + "</token>"},
+		{"app", "<password>\n  " + x + "\n</password>"},
+		{"app", `<add key="Password" value="` + x + `" />`},
+		{"app", `{"env":[{"name":"DB_PASSWORD","value":"` + x + `"}]}`},
+		{"app", `{"token"="` + x + `"}`},
+		{"sh", "-c", `tool "password=a ` + x + ` b" --verbose`},
+		{"sonar-scanner", "-Dsonar.login=" + x},
 		{"app", "ghp_" + strings.Repeat("x1hidden2x", 4)},
 		{"app", "--x=glpat-" + strings.Repeat("x1hidden2x", 4)},
 	} {
@@ -82,6 +104,7 @@ func TestNoSecrets(t *testing.T) {
 		"find . -print", "app --pattern x --path y --credit 5 --signal 9 mail@host:3306 a:b@host", "docker run -p 80:80 -p8080:80 image", "ssh -p2222 host", "git clone ssh://git@host/r", "javac -parameters -proc:none A.java",
 		"java -Xlog:gc*:file=a.log -javaagent:/a/b.jar=c -cp a:b:c Main 12:30:45", "java -Djdk.net.URLClassPath=x -XX:+UseG1GC Main", "gcc -pthread -pipe x.c",
 		"curl -s http://host:8080/path", "ls -u", "app -u me", "C:\\a\\b.exe", "perf record -p 1234", "app key: value", "mysql -P3306 --protocol tcp",
+		"docker run -u 1000:1000 image", "sh -c docker run --user 1000:1000 image", "kubectl get my-secret name", "app key = value", "test $a = b", "app --set a,b x>y <name>z</name>", `app {"name":"PORT","value":"80"}`,
 	} {
 		if got := Command(strings.Split(line, " ")); got != line {
 			t.Errorf("%q becomes %q", line, got)
@@ -100,4 +123,23 @@ func FuzzArgs(f *testing.F) {
 			t.Errorf("%q", got)
 		}
 	})
+}
+
+// In a longer text the secret alone is masked, and what follows it stays.
+func TestSecretsInText(t *testing.T) {
+	for text, want := range map[string]string{
+		`token = "x"; port = 80`:                                    `token = ***; port = 80`,
+		"kind: list\nurl = a\ntoken = x\nport = 80":                 "kind: list\nurl = a\ntoken = ***\nport = 80",
+		"<token>x</token><port>80</port>":                           "<token>***</token><port>80</port>",
+		`{"name":"TOKEN","value":"x"},{"name":"PORT","value":"80"}`: `{"name":"TOKEN","value":***},{"name":"PORT","value":"80"}`,
+		`put("token", "x"); put("port", "80")`:                      `put("token", ***); put("port", "80")`,
+		`curl -u "me:x" -o out host`:                                `curl -u "me:***" -o out host`,
+		"curl -u me:x -o out host":                                  "curl -u me:*** -o out host",
+		"curl -u x: -o out host":                                    "curl -u ***: -o out host",
+		"app my-secret name --my-secret name end":                   "app my-secret name --my-secret *** end",
+	} {
+		if got := Args([]string{"sh", "-c", text})[2]; got != want {
+			t.Errorf("%q becomes\n%q, want\n%q", text, got, want)
+		}
+	}
 }

@@ -41,11 +41,12 @@ type kind struct {
 	mixed    bool // letters and digits: the prefix alone is too much like a word
 }
 
-// kinds are the tokens of well-known services, as these document them.
+// kinds are the tokens of well-known services, as these document them, and those for which gitleaks
+// has a rule of its own (config/gitleaks.toml), with the alphabets and lengths that it accepts.
 var kinds = []kind{
 	{"ghp_ gho_ ghu_ ghs_ ghr_", alnum, 36, 0, false},
 	{"github_pat_", inWord, 50, 0, false},
-	{"glpat- gldt- glft- glptt- glrt- glrtr- glagent- glimt- glsoat- glcbt- glffct- gloas-", url, 20, 0, false},
+	{"glpat- gldt- glft- glptt- glrt- glrtr- glagent- glimt- glsoat- glcbt- glffct- gloas- GR1348941", url.with("."), 20, 0, false},
 	{"AKIA ASIA ABIA ACCA", upper, 16, 16, false}, // AWS
 	{"ABSK", base64, 60, 0, false},                // AWS Bedrock
 	{"LTAI", alnum, 16, 26, true},                 // Alibaba
@@ -55,8 +56,9 @@ var kinds = []kind{
 	{"whsec_", base64, 24, 0, false},
 	{"sk-", url, 20, 0, true}, // OpenAI, Anthropic and others
 	{"gsk_ xai-", alnum, 40, 0, true},
-	{"pplx- hf_ r8_", alnum, 30, 0, false},
-	{"AIza", url, 35, 35, false}, // Google
+	{"pplx- r8_", alnum, 30, 0, false},
+	{"hf_ api_org_", alnum, 34, 40, false}, // Hugging Face: letters alone, so a longer name is none
+	{"AIza", url, 35, 35, false},           // Google
 	{"ya29. GOCSPX- 1//0", url, 20, 0, true},
 	{"npm_", alnum, 36, 0, false},
 	{"pypi-", url, 50, 0, false},
@@ -64,7 +66,7 @@ var kinds = []kind{
 	{"CLOJARS_", alnum, 60, 0, false},
 	{"hvs. hvb. hvr.", url, 24, 0, false}, // Vault
 	{"dop_v1_ doo_v1_ dor_v1_", hex, 64, 0, false},
-	{"SG.", url.with("."), 30, 0, true}, // SendGrid
+	{"SG.", url.with(".="), 30, 0, true}, // SendGrid
 	{"xkeysib- xsmtpsib-", hex.with("-"), 60, 0, false},
 	{"key- pubkey-", hex, 32, 32, false}, // Mailgun
 	{"SK", hex, 32, 32, false},           // Twilio
@@ -84,16 +86,39 @@ var kinds = []kind{
 	{"AGE-SECRET-KEY-1", upper, 58, 0, false},
 	{"sntrys_ sntryu_", base64, 60, 0, false},
 	{"pnu_", alnum, 36, 0, false},
-	{"pscale_tkn_ pscale_pw_ pscale_oauth_", url.with("."), 32, 0, false},
+	{"pscale_tkn_ pscale_pw_ pscale_oauth_", url.with(".="), 32, 0, false},
 	{"tskey-", url, 20, 0, false},
-	{"dt0c01.", upper.with("."), 80, 0, false},
+	{"dt0c01.", alnum.with("."), 80, 0, false},
 	{"duffel_live_ duffel_test_", url.with("="), 40, 0, false},
 	{"EZAK EZTK", alnum, 54, 0, false},
 	{"sha256~", url, 43, 0, false}, // OpenShift
 	{"fo1_ fm1a_ fm1r_ fm2_", base64, 40, 0, true},
 	{"HRKU-AA", url, 40, 0, false},
 	{"CCIPAT_", inWord, 40, 0, false},
-	{"AKCp cmVmdGtu", base64, 50, 0, false}, // Artifactory
+	{"AKCp cmVmd", base64, 50, 0, false}, // Artifactory
+	{"ops_ey", base64, 250, 0, false},    // 1Password
+	{"p8e-", alnum, 32, 32, true},        // Adobe
+	{"bedrock-api-key-", base64, 28, 0, false},
+	{"4b1d", alnum, 38, 38, true}, // ClickHouse
+	{"dnkey-", url.with("="), 79, 79, false},
+	{"EAAM EAAC", alnum, 100, 0, true}, // Facebook
+	{"EAAA", url, 22, 60, true},        // Square
+	{"FLWPUBK_TEST- FLWSECK_TEST- FLWPUBK- FLWSECK-", alnum.with("-"), 12, 0, true},
+	{"fio-u-", url.with("="), 64, 0, false},                                                 // Frame.io
+	{"live_", url.with("="), 40, 40, true},                                                  // GoCardless
+	{"eyJrIjoi", base64, 70, 0, false},                                                      // Grafana
+	{"pat. sat.", url.with("."), 68, 68, true},                                              // Harness
+	{"s-s4t2ud- s-s4t2af-", hex, 64, 64, false},                                             // 42
+	{"API-", upper, 26, 26, true},                                                           // Octopus Deploy
+	{"access-sandbox- access-development- access-production-", hex.with("-"), 36, 36, true}, // Plaid
+	{"rdme_", alnum, 60, 0, true},
+	{"tk-us-", url, 48, 48, true},                         // Scalingo
+	{"sm_aat_ sm_pat_ sm_sat_", alnum, 16, 16, true},      // SettleMint
+	{"sgp_local_ sgp_", hex.with("ABCDEF_"), 40, 0, true}, // Sourcegraph
+	{"squ_ sqp_ sqa_", url.with("="), 40, 40, true},       // SonarQube
+	{"s.", alnum, 24, 24, true},                           // Vault before 1.10
+	{"AQVN", url, 35, 38, true},                           // Yandex
+	{"ZXlK", base64, 60, 0, true},                         // a JSON Web Token in base64
 }
 
 // prefix is one of the prefixes of a kind.
@@ -124,15 +149,33 @@ var shaped = []struct {
 	{".ey", regexp.MustCompile(`\bey[A-Za-z0-9_-]{10,}\.ey[A-Za-z0-9_/-]{10,}\.[A-Za-z0-9_/+=-]*`), Mask},
 	{".atlasv1.", regexp.MustCompile(`\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}`), Mask},
 	// A bot of Telegram's.
-	{":AA", regexp.MustCompile(`\b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}`), Mask},
+	{":A", regexp.MustCompile(`\b[0-9]{5,16}:A[A-Za-z0-9_-]{33,}`), Mask},
 	// Mailchimp, with the data centre at the end.
 	{"-us", regexp.MustCompile(`\b[0-9a-f]{32}-us[0-9]{1,2}\b`), Mask},
 	// A client secret of Azure's.
-	{"Q~", regexp.MustCompile(`\b[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}`), Mask},
+	{"Q~", regexp.MustCompile(`(?:\b|[~.])[A-Za-z0-9_~.-]{2,3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}`), Mask},
 	// Airtable.
 	{"pat", regexp.MustCompile(`\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b`), Mask},
 	// A bot of Discord's.
 	{".", regexp.MustCompile(`\b(?:M[TjzD]|[NO][DTjz])[A-Za-z0-9_-]{21,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}`), Mask},
+	// 1Password.
+	{"A3-", regexp.MustCompile(`\bA3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}\b`), Mask},
+	// Authress.
+	{".acc", regexp.MustCompile(`\b(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,120}`), Mask},
+	// Cloudflare's origin keys.
+	{"v1.0-", regexp.MustCompile(`\bv1\.0-[0-9a-f]{24}-[0-9a-f]{146}\b`), Mask},
+	// Facebook: the number of a program, and its token.
+	{"|", regexp.MustCompile(`\b[0-9]{15,16}\|[A-Za-z0-9_-]{27,40}`), Mask},
+	{"_gitlab_session=", regexp.MustCompile(`(_gitlab_session=)[A-Za-z0-9]{32}`), "$1" + Mask},
+	{"ico-", regexp.MustCompile(`(^|[\s=:,"'(/])ico-[A-Za-z0-9]{32}\b`), "$1" + Mask}, // Infracost
+	// Mapbox.
+	{"pk.", regexp.MustCompile(`\bpk\.[A-Za-z0-9]{60,}\.[A-Za-z0-9_-]{22}`), Mask},
+	{"_mmk", regexp.MustCompile(`\b[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk\b`), Mask}, // MaxMind
+	// Bundler's settings for the gems of Sidekiq.
+	{"CONTRIBSYS__COM", regexp.MustCompile(`(CONTRIBSYS__COM["']?\s*[=:]+\s*["']?)[0-9a-fA-F]{8}:[0-9a-fA-F]{8}`), "$1" + Mask},
+	{"t1.", regexp.MustCompile(`\bt1\.[A-Za-z0-9_-]+={0,2}\.[A-Za-z0-9_-]{86}={0,2}`), Mask}, // Yandex
+	// Twitter.
+	{"AAAAAAAAAAAAAAAAAAAAAA", regexp.MustCompile(`\bA{22}[A-Za-z0-9%]{80,}`), Mask},
 	// Addresses that need no other password.
 	{"hooks.slack.com/", regexp.MustCompile(`(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9_/-]+`), "$1" + Mask},
 	{"/api/webhooks/", regexp.MustCompile(`(discord(?:app)?\.com/api/webhooks/[0-9]+/)[A-Za-z0-9_-]+`), "$1" + Mask},

@@ -31,6 +31,13 @@ func TestTokens(t *testing.T) {
 		"AGE-SECRET-KEY-1" + capital(58), "sntryu_" + filler(64), "pnu_" + filler(36), "pscale_tkn_" + filler(43), "tskey-auth-" + filler(12) + "-" + filler(32),
 		"dt0c01." + capital(24) + "." + capital(64), "sha256~" + filler(43), "fo1_" + filler(43), "HRKU-AA" + filler(58), "AKCp" + filler(69),
 		filler(14) + ".atlasv1." + filler(67), "1234567890:AA" + filler(33), filler(32) + "-us12", "abc8Q~" + filler(34), "pat" + filler(14) + "." + filler(64),
+		"A3-" + capital(6) + "-" + capital(11) + "-" + capital(5) + "-" + capital(5) + "-" + capital(5), "A3-" + capital(6) + "-" + capital(6) + "-" + capital(5) + "-" + capital(5) + "-" + capital(5) + "-" + capital(5), "ops_ey" + filler(260),
+		"p8e-" + filler(32), "cmVmd" + filler(59), "sc_" + filler(9) + "." + filler(4) + ".acc_" + filler(10) + "." + filler(40), "bedrock-api-key-" + filler(32), "4b1d" + filler(38), "v1.0-" + filler(24) + "-" + filler(146),
+		"dnkey-" + filler(26) + "-" + filler(52), "EAAC" + filler(110), "EAAA" + filler(60), "911602140448729|" + filler(27), "FLWSECK_TEST-" + filler(32) + "-X", "FLWPUBK_TEST-" + filler(32) + "-X", "fio-u-" + filler(64), "live_" + filler(40),
+		"GR1348941" + filler(20), "glpat-" + filler(27) + ".a1" + filler(7), "eyJrIjoi" + filler(70), "pat." + filler(22) + "." + filler(24) + "." + filler(20), "api_org_" + filler(34), "ico-" + filler(32), "s-s4t2ud-" + filler(64), "pk." + filler(60) + "." + filler(22),
+		filler(6) + "_" + filler(29) + "_mmk", "API-" + capital(26), "access-sandbox-" + filler(8) + "-a1b2-c3d4-e5f6-" + filler(12), "rdme_" + filler(70), "tk-us-" + filler(48), "sm_pat_" + filler(16), "sgp_local_" + filler(40), "squ_" + filler(40),
+		"s." + filler(24), "AQVN" + filler(35), "ZXlK" + filler(60), "t1." + filler(10) + "." + filler(86), strings.Repeat("A", 22) + filler(80), "SG." + filler(20) + "=" + filler(45), "pscale_pw_" + filler(20) + "=" + filler(20), "dt0c01." + filler(24) + "." + filler(64),
+		"~ab8Q~" + filler(34), "1234567:A" + filler(34),
 		"MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ." + filler(38), "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0." + filler(43),
 		"-----BEGIN " + "RSA PRIVATE KEY-----\n" + filler(64) + "\n" + filler(64) + "\n-----END " + "RSA PRIVATE KEY-----",
 		"-----BEGIN " + "PRIVATE KEY-----\\n" + filler(64) + "\\n-----END " + "PRIVATE KEY-----",
@@ -58,6 +65,8 @@ func TestTokens(t *testing.T) {
 		"https://a.blob.core.windows.net/c?sv=2022&sig=" + filler(30) + "%3D":                                        "https://a.blob.core.windows.net/c?sv=2022&sig=" + Mask,
 		"DefaultEndpointsProtocol=https;AccountName=a;AccountKey=" + filler(86) + "==;EndpointSuffix=b":              "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=" + Mask + ";EndpointSuffix=b",
 		"Endpoint=sb://a/;SharedAccessKeyName=b;SharedAccessKey=" + filler(43) + "=":                                 "Endpoint=sb://a/;SharedAccessKeyName=" + Mask + ";SharedAccessKey=" + Mask,
+		"curl -b _gitlab_session=" + filler(32) + " host":                                                            "curl -b _gitlab_session=" + Mask + " host",
+		"BUNDLE_GEMS__CONTRIBSYS__COM=" + filler(8) + ":" + filler(8):                                                "BUNDLE_GEMS__CONTRIBSYS__COM=" + Mask,
 		"AWS_SECRET_ACCESS_KEY=" + filler(40):                                                                        "AWS_SECRET_ACCESS_KEY=" + Mask,
 	} {
 		if got := Value("x", text); got != want {
@@ -84,6 +93,7 @@ func TestNoTokens(t *testing.T) {
 		"git checkout 0123456789abcdef0123456789abcdef01234567", "docker pull app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		"sk-SK", "app sk-backend-service-in-production", "AKIAB", "xox", "hf_model", "/data/pat/x", "SKIP", "npm_config_cache=/x", "key-value", "1/2", "sha256~", "SG.X", "glc_", "sl.so", "dapi.jar", "ghp_", "secret_santa.jar",
 		"-----BEGIN " + "CERTIFICATE-----", "-----BEGIN " + "PUBLIC KEY-----", "hooks.slack.com", "0123456789:Ab", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "user-us1",
+		"http://host/video_box.ico-0123456789abcdef0123456789abcdef.png", "hf_a_name_of_a_function_that_is_long", "hf_requiredNamesOfCharacteristicsForDisplaying", "API-VERSION", "live_view", "s.x", "pat.a.b", "access-sandbox-a", "4b1d", "v1.0-rc1",
 	} {
 		if got := Command(strings.Split(line, " ")); got != line {
 			t.Errorf("%q becomes\n%q", line, got)
