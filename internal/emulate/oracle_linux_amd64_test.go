@@ -2,9 +2,11 @@ package emulate
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +68,25 @@ func (l *live) Code(pc uint64, p []byte) int {
 }
 
 func (l *live) Fixed(addr uint64) bool { return within(l.fixed, addr) != nil }
+
+// place returns the file that addr is in, where in the file, and the code there.
+func (l *live) place(addr uint64) string {
+	m := within(l.code, addr)
+	if m == nil {
+		return fmt.Sprintf("%#x", addr)
+	}
+	var code [8]byte
+	l.Memory.Bytes(addr, code[:])
+	return fmt.Sprintf("%s+%#x (% x)", filepath.Base(m.Path), addr-m.Start+m.Offset, code)
+}
+
+func (l *live) places(path []uint64) string {
+	list := make([]string, len(path))
+	for i, addr := range path {
+		list[i] = l.place(addr)
+	}
+	return strings.Join(list, ", ")
+}
 
 // score counts branches.
 type score struct {
@@ -152,18 +173,21 @@ func (s *subject) stop(t *testing.T) {
 	s.snap.Regions = f.Regions
 }
 
-// step steps n instructions and returns their addresses, and the one after them.
+// step executes n instructions and returns their addresses, and the one after them.
 func (s *subject) step(t *testing.T, n int) []uint64 {
 	t.Helper()
 	path := []uint64{s.tr.PC()}
-	for range n {
+	for most := n + maxRepeats*maxRepeats; len(path) <= n && most > 0; most-- {
 		if err := s.tr.Step(); err != nil {
 			if errors.Is(err, oracle.ErrBlocked) {
 				break
 			}
 			t.Fatal(err)
 		}
-		path = append(path, s.tr.PC())
+		// A string instruction that was interrupted takes several steps, which a trace counts as one.
+		if pc := s.tr.PC(); pc != path[len(path)-1] {
+			path = append(path, pc)
+		}
 	}
 	return path
 }
@@ -221,7 +245,8 @@ func TestInstructions(t *testing.T) {
 		for dwarf, n := range hardware {
 			for i := range 8 {
 				if s.m.known[n]>>i&1 != 0 && byte(s.m.r[n]>>(8*i)) != byte(regs.R[dwarf]>>(8*i)) && len(s.m.Branches) < MaxBranches {
-					t.Fatalf("after %d steps from %#x to %#x: register %d is %#x (known %#x), really %#x", s.m.Steps, path[0], path[len(path)-1], n, s.m.r[n], s.m.known[n], regs.R[dwarf])
+					t.Fatalf("after %d steps from %s, which ended %s: register %d is %#x (known %#x), really %#x; the last of them: %s",
+						s.m.Steps, s.space.place(path[0]), s.m.why.Text(), n, s.m.r[n], s.m.known[n], regs.R[dwarf], s.space.places(path[max(0, len(path)-24):]))
 				}
 			}
 		}

@@ -156,7 +156,7 @@ func TestStopTime(t *testing.T) {
 	prog, pid := buildWindows(t, "./testdata/stops"), spin(t, 1800)
 	rounds := "1000"
 	if fixture.Full(t) {
-		rounds = "10000"
+		rounds = "3000"
 	}
 	fixture.Attempts(t, 3, func() (wrong string) {
 		out, errs, code := wine(t, t.TempDir(), prog, strconv.Itoa(pid), rounds)
