@@ -76,7 +76,7 @@ func (vm *VM) Owns(pc uint64) bool {
 	if e.pc == pc-1 && e.code != nil {
 		return true
 	}
-	if vm.sectionOf(pc) != nil || vm.sectionOf(pc-1) != nil || vm.inChain(pc) {
+	if vm.sectionOf(pc) != nil || vm.sectionOf(pc-1) != nil || vm.inChain(pc) || vm.inRestore(pc) {
 		return true
 	}
 	is, _ := vm.loose(pc)
@@ -91,6 +91,12 @@ func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 			return walk.NotMine
 		}
 		return vm.stepChain(c)
+	}
+	if vm.inRestore(pc) {
+		if !c.Leaf {
+			return walk.NotMine
+		}
+		return vm.stepRestore(c)
 	}
 	at, flags := pc, walk.FrameFlags(0)
 	if !c.Leaf {

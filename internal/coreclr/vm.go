@@ -30,6 +30,7 @@ type VM struct {
 	code     codeTable
 	names    nameTable
 	chain    uint64    // chainCode
+	restore  uint64    // restoreCode
 	dac      uint64    // g_dacTable
 	ownFile  fileid.ID // from which code is mapped twice on Windows, once it is known
 	modules  map[uint64]*module
@@ -49,6 +50,7 @@ type Symbols struct {
 	DacTable   uint64 // g_dacTable
 	Descriptor uint64 // DotNetRuntimeContractDescriptor
 	Chain      uint64 // the code that FindChain looks for, which is not exported
+	Restore    uint64 // the same of FindRestore
 }
 
 // System is what matters of the system that the runtime was built for. The zero System is Unix.
@@ -73,7 +75,7 @@ func Open(mem memory, version string, at Symbols, on System, code Code, files Fi
 		return nil, ErrPlatform
 	}
 	major, _ := strconv.Atoi(version[:max(strings.IndexByte(version, '.'), 0)])
-	vm := &VM{mem: mem, version: version, system: on, native: code, files: files, chain: at.Chain, dac: at.DacTable, batch: 1, modules: map[uint64]*module{}}
+	vm := &VM{mem: mem, version: version, system: on, native: code, files: files, chain: at.Chain, restore: at.Restore, dac: at.DacTable, batch: 1, modules: map[uint64]*module{}}
 	var err error
 	if vm.lay, err = layoutOf(major, on.Windows); err != nil {
 		return nil, fmt.Errorf("read CoreCLR %s: %w", version, err)

@@ -57,7 +57,7 @@ type finder struct{ files map[fileid.ID]*facts }
 // facts are what a file says about the CoreCLR in it; nil: it has none.
 type facts struct {
 	dacTable, descriptor uint64 // addresses in the file
-	chain                uint64 // the same of what coreclr.FindChain finds
+	chain, restore       uint64 // the same of what coreclr.FindChain and FindRestore find
 	progs                []objfile.Segment
 	version              string
 	windows              *windowsFacts // of an image of Windows
@@ -118,6 +118,9 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 		}
 		if k.chain != 0 {
 			at.Chain = bias + k.chain
+		}
+		if k.restore != 0 {
+			at.Restore = bias + k.restore
 		}
 		return open(t, code, m.Path, exe, k.version, at, coreclr.System{})
 	}
@@ -189,7 +192,8 @@ func (f *finder) facts(t *target.Process, m target.Module) *facts {
 		exports, progs := image.Exports(), image.Segments
 		if table, ok := exports.Lookup("g_dacTable"); ok && table != 0 {
 			descriptor, _ := exports.Lookup("DotNetRuntimeContractDescriptor")
-			k = &facts{dacTable: table, descriptor: descriptor, progs: progs, chain: chainIn(file, progs), version: runtimes.CoreCLRVersion(file, m.Path)}
+			k = &facts{dacTable: table, descriptor: descriptor, progs: progs, version: runtimes.CoreCLRVersion(file, m.Path)}
+			k.chain, k.restore = codeIn(file, progs)
 		} else if path.Base(m.Path) == library {
 			k = &facts{version: runtimes.CoreCLRVersion(file, m.Path)} // up to .NET 5 it exports nothing
 		}
@@ -198,9 +202,9 @@ func (f *finder) facts(t *target.Process, m target.Module) *facts {
 	return k
 }
 
-// chainIn looks for the code that coreclr.FindChain finds in a file, and returns its address there; 0
-// if it is nowhere.
-func chainIn(file io.ReaderAt, progs []objfile.Segment) uint64 {
+// codeIn looks for the code that coreclr.FindChain and FindRestore find in a file, and returns its addresses
+// there; 0 for what is nowhere.
+func codeIn(file io.ReaderAt, progs []objfile.Segment) (chain, restore uint64) {
 	const piece, overlap, most = 1 << 20, 256, 64 << 20
 	buf := make([]byte, piece)
 	for _, p := range progs {
@@ -209,15 +213,18 @@ func chainIn(file io.ReaderAt, progs []objfile.Segment) uint64 {
 		}
 		for off, size := uint64(0), min(p.Filesz, most); off < size; off += piece - overlap {
 			n, _ := file.ReadAt(buf[:min(piece, size-off)], int64(p.Off+off))
-			if at := coreclr.FindChain(buf[:n]); at >= 0 {
-				return p.Vaddr + off + uint64(at)
+			if at := coreclr.FindChain(buf[:n]); at >= 0 && chain == 0 {
+				chain = p.Vaddr + off + uint64(at)
 			}
-			if n < piece {
+			if at := coreclr.FindRestore(buf[:n]); at >= 0 && restore == 0 {
+				restore = p.Vaddr + off + uint64(at)
+			}
+			if n < piece || chain != 0 && restore != 0 {
 				break
 			}
 		}
 	}
-	return 0
+	return chain, restore
 }
 
 // instance is the CoreCLR of one process.
