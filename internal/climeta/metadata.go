@@ -32,6 +32,7 @@ const (
 	Module          = 0x00
 	TypeRef         = 0x01
 	TypeDef         = 0x02
+	Field           = 0x04
 	MethodPtr       = 0x05
 	MethodDef       = 0x06
 	TypeSpec        = 0x1b

@@ -68,6 +68,11 @@ func FuzzHostile(f *testing.F) {
 			vm.GCHeap()
 			vm.ServerGC()
 			d := vm.DumpThreads()
+			stack := make([]byte, 256)
+			m.Bytes(pc, stack)
+			d.ReadStack(uint32(pc), []walk.Frame{{PC: pc}, {PC: pc, Flags: walk.ReturnAddress}, {PC: pc + 8, Flags: walk.ReturnAddress}}, pc, stack)
+			d.locks[uint32(pc)] = lockWait{slot: pc, table: pc &^ 7}
+			vm.fieldsOf(pc &^ 7)
 			d.Blocked(uint32(pc))
 			for i := range st.Frames {
 				vm.Joined(&st.Frames[i], &st.Frames[0])

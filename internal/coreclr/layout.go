@@ -30,6 +30,7 @@ type layout struct {
 	tokenShift uint
 	typ        struct{ kind, arg, token, module uint64 } // TypeDesc, ParamTypeDesc, TypeVarTypeDesc (vm/typedesc.h)
 	rank       uint64                                    // ArrayClass
+	class      struct{ table, fields uint64 }            // EEClass (vm/class.h)
 
 	module struct{ path, base, simple, file, metadata uint64 } // Module (vm/ceeload.h)
 	// image is the way from a Module's PEAssembly to the image: PEAssembly, PEImage, the layouts'
@@ -66,6 +67,7 @@ func common() layout {
 	l.tokenShift = 8
 	l.typ.kind, l.typ.arg, l.typ.token, l.typ.module = 0, 16, 40, 16
 	l.rank = 72
+	l.class.table, l.class.fields = 16, 24
 	l.image.file, l.image.base = 8, 8
 	l.monitor.owner, l.monitor.index, l.monitor.kind = 16, 28, 16
 	l.nodes.code, l.nodes.method, l.nodes.next, l.nodes.tier = 0, 8, 24, 36
@@ -173,6 +175,8 @@ func (l *layout) publish(d *descriptor) {
 		{&l.typ.token, "TypeVarTypeDesc", "Token"},
 		{&l.typ.module, "TypeVarTypeDesc", "Module"},
 		{&l.rank, "ArrayClass", "Rank"},
+		{&l.class.table, "EEClass", "MethodTable"},
+		{&l.class.fields, "EEClass", "FieldDescList"},
 		{&l.module.path, "Module", "Path"},
 		{&l.module.base, "Module", "Base"},
 		{&l.module.file, "Module", "FileName"},

@@ -8,7 +8,7 @@ type Object struct {
 	Class string
 }
 
-// Monitor is the lock of an object, and how a thread waits for it.
+// Monitor is the lock of an object, or an object that is a Lock, and how a thread waits for it.
 type Monitor struct {
 	Object Object
 	Wait   bool   // for a notification, Monitor.Wait, and not to enter it
@@ -23,11 +23,12 @@ type ThreadDump struct {
 	list  []Thread
 	byTID map[uint32]*Thread
 	held  map[uint32][]Object // by tid
+	locks map[uint32]lockWait // by tid, what ReadStack has found
 }
 
 // DumpThreads reads the list of threads.
 func (vm *VM) DumpThreads() *ThreadDump {
-	d := &ThreadDump{vm: vm, byTID: map[uint32]*Thread{}}
+	d := &ThreadDump{vm: vm, byTID: map[uint32]*Thread{}, locks: map[uint32]lockWait{}}
 	d.list, d.Whole = vm.Threads()
 	for i := range d.list {
 		t := &d.list[i]
@@ -46,7 +47,7 @@ func (d *ThreadDump) Thread(tid uint32) (Thread, bool) {
 	return *t, true
 }
 
-// ReadLocks reads again which monitors that threads wait to enter are held by whom.
+// ReadLocks reads again which monitors and Locks that threads wait to enter are held by whom.
 func (d *ThreadDump) ReadLocks() {
 	d.held = map[uint32][]Object{}
 	seen := map[uint64]bool{}
@@ -58,7 +59,7 @@ func (d *ThreadDump) ReadLocks() {
 	}
 }
 
-// Holds returns the objects whose monitors a thread holds, as far as others wait to enter them.
+// Holds returns the objects whose monitors a thread holds, and the Locks, as far as others wait to enter them.
 func (d *ThreadDump) Holds(tid uint32) []Object { return d.held[tid] }
 
 // Kinds of what a thread waits for (src/coreclr/vm/threaddebugblockinginfo.h: DebugBlockingItemType).
@@ -71,11 +72,19 @@ const (
 // (src/coreclr/vm/syncblk.h: AwareLock::LockState).
 const lockedState = 1
 
-// Blocked reads which monitor a thread waits for now; false if it waits for none. While a thread waits
+// Blocked reads which monitor or Lock a thread waits for now; false if it waits for none.
+func (d *ThreadDump) Blocked(tid uint32) (Monitor, bool) {
+	if m, ok := d.inMonitor(tid); ok {
+		return m, true
+	}
+	return d.waitsForLock(tid)
+}
+
+// inMonitor reads which monitor a thread waits for now; false if it waits for none. While a thread waits
 // for a monitor, the runtime keeps an item for debuggers on the thread's stack, to which the Thread
 // refers. It leads to the monitor, which is the beginning of a SyncBlock, that to its entry in the table
 // of all, and the entry to the object.
-func (d *ThreadDump) Blocked(tid uint32) (m Monitor, ok bool) {
+func (d *ThreadDump) inMonitor(tid uint32) (m Monitor, ok bool) {
 	vm, t := d.vm, d.byTID[tid]
 	l := &vm.lay.monitor
 	table, known := vm.global("SyncTableEntries", vm.lay.slots.syncTable)

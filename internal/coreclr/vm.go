@@ -25,18 +25,19 @@ type VM struct {
 	native  Code // nil: nothing is known of it
 	files   Files
 
-	batch    uint32
-	sections sectionTable
-	code     codeTable
-	names    nameTable
-	chain    uint64    // chainCode
-	restore  uint64    // restoreCode
-	dac      uint64    // g_dacTable
-	ownFile  fileid.ID // from which code is mapped twice on Windows, once it is known
-	modules  map[uint64]*module
-	reader   native.Reader
-	stubCode [maxStub]byte
-	notes    []string
+	batch      uint32
+	sections   sectionTable
+	code       codeTable
+	names      nameTable
+	chain      uint64 // chainCode
+	restore    uint64 // restoreCode
+	dac        uint64 // g_dacTable
+	lockFields lockFields
+	ownFile    fileid.ID // from which code is mapped twice on Windows, once it is known
+	modules    map[uint64]*module
+	reader     native.Reader
+	stubCode   [maxStub]byte
+	notes      []string
 }
 
 // memory is the process's memory, through a cache that lasts for a batch.

@@ -89,7 +89,7 @@ type Thread struct {
 type DotNet struct {
 	ID       int64  `json:"id,omitempty"` // Thread.ManagedThreadId
 	WaitsFor *Lock  `json:"waits_for,omitempty"`
-	Holds    []Lock `json:"holds,omitempty"`         // monitors that others wait to enter
+	Holds    []Lock `json:"holds,omitempty"`         // monitors and Locks that others wait to enter
 	Changed  bool   `json:"locks_changed,omitempty"` // as in Java
 }
 

@@ -178,6 +178,7 @@ func (p *process) read(d *Dumper, t *Thread) {
 	}
 	st := &p.look.stack
 	p.Walker.Walk(&c.Snapshot, p.Target.Memory(), st)
+	p.readStack(&c.Snapshot)
 	p.Walker.Join(st)
 	if st.End != walk.EndComplete {
 		t.End = st.End.String()

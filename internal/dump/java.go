@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
@@ -38,6 +39,17 @@ func (p *process) java(t *Thread) {
 		j.Virtual = &Virtual{ID: v.ID, Name: v.Name}
 	}
 	t.Java = j
+}
+
+// readStack lets the runtime look at the stack that was walked last, of which snap is a copy.
+func (p *process) readStack(snap *capture.Snapshot) {
+	r, ok := p.look.census.(runtimes.StackReader)
+	if !ok {
+		return
+	}
+	if below := snap.Regs.SP() - snap.StackAddr; below <= uint64(len(snap.Stack)) {
+		r.ReadStack(snap.TID, p.look.stack.Frames, snap.Regs.SP(), snap.Stack[below:])
+	}
 }
 
 // holds lists what a thread holds, except for what it waits for.

@@ -310,6 +310,7 @@ func compareMapping(m target.Mapping, addr uint64) int {
 func (p *process) walk(t *Thread, snap *capture.Snapshot) {
 	st := &p.look.stack
 	p.Walker.Walk(snap, p.Target.Memory(), st)
+	p.readStack(snap)
 	p.Walker.Join(st)
 	t.Frames, t.End = []Frame{}, ""
 	if st.End != walk.EndComplete {

@@ -269,6 +269,13 @@ type ThreadDump interface {
 	Hides(pid int) string
 }
 
+// StackReader is a ThreadDump that finds out from a thread's stack what the thread waits for.
+type StackReader interface {
+	// ReadStack is told the stack of a thread from its stack pointer up, and the frames on it. The thread
+	// has to be asleep for what is found to be true.
+	ReadStack(tid uint32, frames []walk.Frame, sp uint64, stack []byte)
+}
+
 // ThreadState is what a runtime knows about one of its threads.
 type ThreadState struct {
 	Language string // whose thread it is: "" is Java's, DotNet .NET's

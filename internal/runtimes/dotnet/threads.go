@@ -10,6 +10,7 @@ import (
 var (
 	_ runtimes.ThreadNamer  = (*instance)(nil)
 	_ runtimes.ThreadDumper = (*instance)(nil)
+	_ runtimes.StackReader  = (*threadDump)(nil)
 )
 
 // Kinds of threads, as in profile.Thread.
