@@ -9,7 +9,8 @@
 // an object for that, the thread state change: when the handle of it is closed, as it is when candid
 // ends, the kernel resumes the thread. Elsewhere a second process of candid's, package guard, shares
 // a page of memory with it in which the thread is named, waits for candid's end, and resumes the
-// thread if that was necessary.
+// thread if that was necessary. It also resumes a thread that stands for some 20 ms, because candid
+// got no CPU.
 //
 // A thread's samples weigh what it has run. Where the kernel counts that in ticks of 10 to 16 ms (in
 // Wine) the samples wait until the next tick is counted and share it (weigh.go).

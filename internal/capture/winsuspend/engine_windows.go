@@ -37,6 +37,7 @@ type Engine struct {
 	ended                        atomic.Uint64
 	stops                        stopTimes
 	guards                       atomic.Int32 // guards that were started again
+	freed                        atomic.Int32 // stops that the guard has ended
 
 	notes struct {
 		sync.Mutex
@@ -240,6 +241,9 @@ func (e *Engine) Notes() []string {
 	var out []string
 	if n, median, p99, most := e.stops.read(); n > 0 {
 		out = append(out, fmt.Sprintf("threads were suspended %d times: half of them for less than %v, 99 %% for less than %v, at most %v", n, median, p99, most))
+	}
+	if n := e.freed.Load(); n > 0 {
+		out = append(out, fmt.Sprintf("candid's guard let go of a thread %d times, because candid got no CPU while it had the thread suspended; those samples were dropped", n))
 	}
 	if n := e.guards.Load(); n > 0 {
 		out = append(out, fmt.Sprintf("candid's guard was ended by something %d times; nothing was sampled until there was another one", n))

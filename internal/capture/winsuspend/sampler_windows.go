@@ -237,13 +237,16 @@ func (s *sampler) look(th *thread) (stood uint64) {
 		return 0
 	}
 	var t taken
-	v := s.stopper.copyThread(th, s.e.watch.page, &t, func(ns uint64) {
+	v := s.stopper.copyThread(th, s.e.watch, &t, func(ns uint64) {
 		s.e.stops.add(ns)
 		stood += ns
 	})
 	if v != copied {
-		if v == elsewhere {
+		switch v {
+		case elsewhere:
 			s.e.lost.Add(1)
+		case void:
+			s.e.freed.Add(1)
 		}
 		return stood
 	}

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"unsafe"
 
+	"golang.org/x/sys/windows"
+
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/winsuspend/guard"
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -44,7 +46,17 @@ type request struct {
 	// NTSTATUS of each call; those that were not made are 0.
 	suspended, contexted, copied, resumed int32
 	registers                             uint64 // address of a CONTEXT
+	stop                                  uint64 // the state of the stop, in the phase guard.Free
+	found                                 uint64 // how the guard has interfered
 }
+
+// How the assembly tells that the guard has interfered.
+const (
+	uncontested    = 0
+	contestedFail  = 1 // the thread could not be suspended
+	contestedStop  = 2 // the guard came before candid resumed the thread
+	contestedAfter = 3 // candid has resumed it
+)
 
 // Parts of CONTEXT (winnt.h), and its flags.
 const (
@@ -135,37 +147,47 @@ const (
 	refused           // the thread could not be suspended: it has ended
 	elsewhere         // its stack pointer is in none of the stacks that are known
 	unread            // its registers could not be read
+	void              // the guard has let go of it meanwhile: the copy is worth nothing
 )
 
 // stop suspends a thread, copies it and resumes it. out is the copy if the verdict is copied, or
 // elsewhere, which has no stack.
-func (s *stopper) stop(th *thread, page *guard.Page, out *taken) verdict {
-	r := s.req
+func (s *stopper) stop(th *thread, w *watchman, out *taken) verdict {
+	r, page := s.req, w.page
 	h := uint64(th.handle)
-	var before uint32
-	r.suspend = [5]uint64{s.fnSuspend, h, 0, 0, 0}
-	r.resume = [5]uint64{s.fnResume, h, 0, 0, 0}
+	before, told := winsys.SuspendCount(th.handle)
+	if !told {
+		before = th.suspends[0]
+	}
+	r.suspend = [5]uint64{s.fnSuspend, h, uint64(uintptr(unsafe.Pointer(&th.suspends[0]))), 0, 0}
+	r.resume = [5]uint64{s.fnResume, h, uint64(uintptr(unsafe.Pointer(&th.suspends[1]))), 0, 0}
 	if th.change != 0 {
 		const suspendIt, resumeIt = 0, 1 // THREAD_STATE_CHANGE_TYPE
 		r.suspend = [5]uint64{s.fnChange, uint64(th.change), h, suspendIt, 0}
 		r.resume = [5]uint64{s.fnChange, uint64(th.change), h, resumeIt, 0}
-	} else {
-		r.suspend[2] = uint64(uintptr(unsafe.Pointer(&th.suspends[0])))
-		before = th.suspends[0]
 	}
-	page.Name(th.tid, uint32(th.proc.pid), th.created, before)
+	r.stop = page.Name(th.tid, uint32(th.proc.pid), th.created, before)
 	r.state = uint64(uintptr(unsafe.Pointer(&page.State)))
 	r.process, r.context[1] = uint64(th.proc.handle), h
 	r.stacks, r.nstacks = uint64(uintptr(unsafe.Pointer(&th.stacks[0]))), uint64(th.nstacks)
-	r.got, r.addr, r.top = 0, 0, 0
+	r.got, r.addr, r.top, r.found = 0, 0, 0, uncontested
 	r.suspended, r.contexted, r.copied, r.resumed = 0, 0, 0, 0
 	binary.LittleEndian.PutUint32(s.regs[contextFlags:], contextControlInteger)
-	before2 := winsys.Clock()
+	begun := winsys.Clock()
 	syscall.SyscallN(stopThreadAddr, uintptr(unsafe.Pointer(r)))
 	runtime.KeepAlive(th)
-	out.time = before2
+	out.time = begun
 	out.stood = cyclesNS(r.ended - r.begun)
+	if r.found != uncontested {
+		until := winsys.CounterNS(s.contested(th, w))
+		if until == 0 {
+			until = winsys.Clock()
+		}
+		out.stood = until - min(begun, until)
+	}
 	switch {
+	case r.found == contestedStop:
+		return void // what was copied by then may be of the running thread
 	case r.suspended < 0:
 		return refused
 	case r.contexted < 0:
@@ -188,4 +210,28 @@ func (s *stopper) stop(th *thread, page *guard.Page, out *taken) verdict {
 		out.flags |= capture.StackCut
 	}
 	return copied
+}
+
+var suspendThread = ntdll.NewProc("NtSuspendThread")
+
+// contested ends a stop with which the guard has interfered. It returns the performance counter when
+// the guard resumed the thread, 0 if it did not.
+func (s *stopper) contested(th *thread, w *watchman) (freed uint64) {
+	r := s.req
+	return w.page.Contested(guard.Stop{
+		State: r.stop, Suspended: r.suspended >= 0, Resumed: r.found == contestedAfter, Was: th.suspends[1],
+		Suspend: func() { _, _, _ = suspendThread.Call(uintptr(th.handle), 0) },
+		Resume: func() uint32 {
+			was, err := windows.ResumeThread(th.handle)
+			if err != nil {
+				return 0
+			}
+			return was
+		},
+		Count: func() uint32 {
+			n, _ := winsys.SuspendCount(th.handle)
+			return n
+		},
+		Gone: w.gone,
+	})
 }

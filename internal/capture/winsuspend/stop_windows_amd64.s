@@ -21,6 +21,13 @@
 #define COPIED  208
 #define RESUMED 212
 #define REGISTERS 216
+#define STOP    224
+#define FOUND   232
+
+// Phases of a stop, as package guard has them.
+#define SUSPENDING 1
+#define SUSPENDED_ 2
+#define RESUMING   3
 
 #define CONTEXT_RSP 0x98
 
@@ -29,15 +36,17 @@
 TEXT ·stopThread(SB), NOSPLIT|NOFRAME, $0
 	PUSHQ BX
 	PUSHQ SI
-	PUSHQ DI
+	PUSHQ R12
 	SUBQ  $0x40, SP
 	MOVQ  CX, BX
 	MOVQ  STATE(BX), SI
+	MOVQ  STOP(BX), R12
 	RDTSC
 	SHLQ  $32, DX
 	ORQ   DX, AX
 	MOVQ  AX, BEGUN(BX)
-	MOVL  $1, (SI)
+	LEAQ  SUSPENDING(R12), AX
+	MOVQ  AX, (SI)
 
 	MOVQ  $0, 0x20(SP)
 	MOVQ  $0, 0x28(SP)
@@ -49,8 +58,12 @@ TEXT ·stopThread(SB), NOSPLIT|NOFRAME, $0
 	CALL  AX
 	MOVL  AX, SUSPENDED(BX)
 	TESTL AX, AX
-	JS    done
-	MOVL  $2, (SI)
+	JS    failed
+	LEAQ  SUSPENDING(R12), AX
+	LEAQ  SUSPENDED_(R12), DX
+	LOCK
+	CMPXCHGQ DX, (SI)
+	JNE   taken
 
 	MOVQ  (CONTEXT+8)(BX), CX
 	MOVQ  (CONTEXT+16)(BX), DX
@@ -93,7 +106,11 @@ fits:
 	MOVL  AX, COPIED(BX)
 
 resume:
-	MOVL  $3, (SI)
+	LEAQ  SUSPENDED_(R12), AX
+	LEAQ  RESUMING(R12), DX
+	LOCK
+	CMPXCHGQ DX, (SI)
+	JNE   taken
 	MOVQ  $0, 0x20(SP)
 	MOVQ  $0, 0x28(SP)
 	MOVQ  (RESUME+8)(BX), CX
@@ -103,15 +120,29 @@ resume:
 	MOVQ  RESUME(BX), AX
 	CALL  AX
 	MOVL  AX, RESUMED(BX)
+	LEAQ  RESUMING(R12), AX
+	LOCK
+	CMPXCHGQ R12, (SI)
+	JEQ   done
+	MOVQ  $3, FOUND(BX)
+	JMP   done
+failed:
+	LEAQ  SUSPENDING(R12), AX
+	LOCK
+	CMPXCHGQ R12, (SI)
+	JEQ   done
+	MOVQ  $1, FOUND(BX)
+	JMP   done
+taken:
+	MOVQ  $2, FOUND(BX)
 done:
-	MOVL  $0, (SI)
 	RDTSC
 	SHLQ  $32, DX
 	ORQ   DX, AX
 	MOVQ  AX, ENDED(BX)
 	XORL  AX, AX
 	ADDQ  $0x40, SP
-	POPQ  DI
+	POPQ  R12
 	POPQ  SI
 	POPQ  BX
 	RET

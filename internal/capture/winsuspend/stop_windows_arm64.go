@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/winsuspend/guard"
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
@@ -34,12 +33,13 @@ const (
 	refused
 	elsewhere
 	unread
+	void
 )
 
 func newStopper(int, bool) *stopper { return &stopper{} }
 
 func (*stopper) close() {}
 
-func (*stopper) stop(*thread, *guard.Page, *taken) verdict { return refused }
+func (*stopper) stop(*thread, *watchman, *taken) verdict { return refused }
 
 func cyclesNS(n uint64) uint64 { return n }

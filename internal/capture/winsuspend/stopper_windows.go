@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -64,6 +65,26 @@ func (s *Stopper) Close() {
 	s.watch.close()
 }
 
+// copy copies a thread. A copy during which the guard let go of the thread is made again.
+func (s *Stopper) copy(th *thread, out *taken, took func(ns uint64)) (v verdict) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	lower := raise()
+	defer lower()
+	for range mostVoid {
+		if v = s.stopper.copyThread(th, s.watch, out, took); v != void {
+			break
+		}
+	}
+	return v
+}
+
+// mostVoid is how many copies of a thread may be void until it is given up.
+const mostVoid = 10
+
+// errStarved says that the guard let go of a thread before it was copied, each time.
+var errStarved = errors.New("candid gets no CPU while it has the thread suspended, so the guard lets go of it: the machine is too busy")
+
 // errElsewhere says that a thread's stack was not found.
 var errElsewhere = errors.New("it is on a stack that is not known")
 
@@ -103,7 +124,10 @@ func (s *Stopper) Copy(pid int, tid uint32) (*Copied, error) {
 	c := &Copied{Suspended: th.suspends[0] > 0}
 	now, told := winsys.ThreadNow(th.handle)
 	var t taken
-	switch s.stopper.copyThread(th, s.watch.page, &t, func(ns uint64) { c.Stood += time.Duration(ns) }) {
+	v := s.copy(th, &t, func(ns uint64) { c.Stood += time.Duration(ns) })
+	switch v {
+	case void:
+		return nil, fmt.Errorf("copy thread %d of process %d: %w", tid, pid, errStarved)
 	case refused:
 		return nil, fmt.Errorf("copy thread %d of process %d: %w", tid, pid, target.ErrNoProcess)
 	case unread:

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/winsuspend/guard"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/winsys"
 )
@@ -38,7 +37,7 @@ type thread struct {
 	stacks   [maxStacks][2]uint64 // lowest address, and the one above it
 	nstacks  int
 	next     int        // of stacks, to be replaced
-	suspends *[1]uint32 // how often others had suspended it when it was last stopped
+	suspends *[2]uint32 // how often it was suspended when it was last stopped, and when it was resumed
 
 	account
 	cpu    uint64 // ns, as the kernel last counted
@@ -114,7 +113,7 @@ func (p *process) openThread(tid uint32, objects bool) (*thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	th := &thread{tid: tid, proc: p, handle: h, suspends: new([1]uint32)}
+	th := &thread{tid: tid, proc: p, handle: h, suspends: new([2]uint32)}
 	if th.created, th.cpu, _ = winsys.ThreadTimes(h); objects {
 		th.change = newStateChange(h)
 	}
@@ -187,9 +186,9 @@ const copyAttempts = 3
 // that was not known and is found, and if its stack could not be read: Wine's server, which reads
 // it, now and then fails to on a busy machine. Registers and stack are those of the last stop. took
 // is called with how long each stop took, in ns.
-func (s *stopper) copyThread(th *thread, page *guard.Page, out *taken, took func(ns uint64)) verdict {
+func (s *stopper) copyThread(th *thread, w *watchman, out *taken, took func(ns uint64)) verdict {
 	for left := copyAttempts - 1; ; left-- {
-		v := s.stop(th, page, out)
+		v := s.stop(th, w, out)
 		took(out.stood)
 		again := v == elsewhere && th.foundAt(out.addr) || v == copied && len(out.stack) == 0
 		if !again || left == 0 {

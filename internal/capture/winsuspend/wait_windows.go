@@ -42,10 +42,12 @@ func newTimer() windows.Handle {
 	return windows.Handle(h)
 }
 
-// raise lets the sampling thread run as soon as it wants to: it runs for microseconds.
-func raise() {
-	const timeCritical = 15
+// raise lets the calling thread, which suspends others, run as soon as it wants to, until lower is
+// called: if it lost its CPU while a thread is suspended, that thread would stand for as long.
+func raise() (lower func()) {
+	const normal, timeCritical = 0, 15
 	setPriority.Call(uintptr(windows.CurrentThread()), timeCritical)
+	return func() { setPriority.Call(uintptr(windows.CurrentThread()), normal) }
 }
 
 var setPriority = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetThreadPriority")

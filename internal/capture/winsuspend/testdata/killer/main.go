@@ -2,7 +2,8 @@
 
 // Command killer ends candid at random instants while it samples, and reports whether a thread of the
 // target stays suspended: killer PID ROUNDS LIMIT candid|guard CANDID ARG.... No round
-// begins when LIMIT, a duration, has passed.
+// begins when LIMIT, a duration, has passed. killer PID counts prints how often each thread of a
+// process is suspended.
 package main
 
 import (
@@ -26,11 +27,6 @@ type thread struct {
 
 func main() {
 	pid, _ := strconv.Atoi(os.Args[1])
-	rounds, _ := strconv.Atoi(os.Args[2])
-	limit, err := time.ParseDuration(os.Args[3])
-	if err != nil {
-		fail("%v", err)
-	}
 	var s winsys.Snapshot
 	if err := s.Take(); err != nil {
 		fail("%v", err)
@@ -50,6 +46,17 @@ func main() {
 			fail("the suspend count is not told")
 		}
 		threads = append(threads, thread{t.TID, h, n})
+	}
+	if os.Args[2] == "counts" {
+		for _, th := range threads {
+			fmt.Println(th.tid, th.before)
+		}
+		return
+	}
+	rounds, _ := strconv.Atoi(os.Args[2])
+	limit, err := time.ParseDuration(os.Args[3])
+	if err != nil {
+		fail("%v", err)
 	}
 	caught, round := 0, 0
 	for begin := time.Now(); round < rounds && time.Since(begin) < limit; round++ {
