@@ -15,6 +15,15 @@ type registered struct {
 	read   time.Time
 }
 
+// Computed returns of how many ranges of generated code the unwind data is computed by the program
+// itself, which only Windows can ask for it. Only ranges count in which a thread was seen.
+func (s *Stepper) Computed() int {
+	if s.registered.tables == nil {
+		return 0
+	}
+	return s.registered.tables.Computed()
+}
+
 // registeredRule returns the rule for generated code by the table that its program has registered,
 // nil if it has none. The tables are read again as often as mappings may be.
 func (s *Stepper) registeredRule(at, pc uint64, leaf bool) *ehframe.Rule {

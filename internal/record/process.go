@@ -324,6 +324,13 @@ func (s *session) noteMaps(p *process) {
 	if err := p.code.Names.PerfMapProblem(); err != nil {
 		s.note(fmt.Sprintf("process %d: generated code has no names: %v", p.pid, err))
 	}
+	if n := p.code.Native.Computed(); n > 0 {
+		ranges := "1 range"
+		if n > 1 {
+			ranges = fmt.Sprintf("%d ranges", n)
+		}
+		s.note(fmt.Sprintf("process %d: the program computes the unwind data of %s of its generated code itself (RtlInstallFunctionTableCallback): only Windows can ask for it, so callers were found by reading the code", p.pid, ranges))
+	}
 }
 
 // accountCPU stores the kernel's account of each living thread's CPU time with its samples.

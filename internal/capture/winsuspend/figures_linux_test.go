@@ -181,9 +181,21 @@ func TestStopTime(t *testing.T) {
 }
 
 // Code that a program generates is walked by the unwind data that it registers for it.
-func TestGeneratedCode(t *testing.T) {
+func TestGeneratedCode(t *testing.T) { recordGenerated(t) }
+
+// Code whose unwind data only the program can compute is walked by reading it, and candid says so.
+func TestComputedTables(t *testing.T) {
+	fixture.OnlyFull(t, "TestGeneratedCode")
+	if errs := recordGenerated(t, "computed"); !strings.Contains(errs, "the unwind data of 1 range of its generated code itself (RtlInstallFunctionTableCallback)") {
+		t.Errorf("candid does not say that the program computes its tables:\n%s", errs)
+	}
+}
+
+// recordGenerated records a program that generates code, and returns what candid printed.
+func recordGenerated(t *testing.T, how ...string) (errs string) {
+	t.Helper()
 	exe, dir := candidExe(t), t.TempDir()
-	pid := startWine(t, mingw(t, "../../native/testdata/windows/generated.c"), "60")
+	pid := startWine(t, append([]string{mingw(t, "../../native/testdata/windows/generated.c"), "60"}, how...)...)
 	_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "--force", "-o", "g.collapsed")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
@@ -205,4 +217,5 @@ func TestGeneratedCode(t *testing.T) {
 	if all == 0 || right*1000 < all*999 {
 		t.Errorf("%d of %d have the callers that they must have:\n%s", right, all, errs)
 	}
+	return errs
 }

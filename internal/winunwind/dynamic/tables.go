@@ -1,7 +1,7 @@
 // Package dynamic reads the function tables that a Windows program registers for code that it
 // generates (RtlAddFunctionTable, RtlAddGrowableFunctionTable), from the list that ntdll keeps of
-// them, on Windows and in Wine. Tables that the program computes when it is asked for one
-// (RtlInstallFunctionTableCallback) are only counted: nobody else can ask it.
+// them, on Windows and in Wine. Of tables that the program computes when it is asked for one
+// (RtlInstallFunctionTableCallback) only the range of code is there: nobody else can ask the program.
 //
 // Sources: phnt, ntrtl.h (DYNAMIC_FUNCTION_TABLE); Wine 10.0, dlls/ntdll/unwind.c
 // (struct dynamic_unwind_entry).
@@ -61,13 +61,14 @@ type table struct {
 
 // Tables are the dynamic function tables of a process. They are used from one goroutine.
 type Tables struct {
-	mem       winunwind.Memory
-	head      uint64
-	layout    *layout
-	list      []table
-	callbacks int
-	rules     map[ruleKey]*ehframe.Rule
-	buf       []byte
+	mem      winunwind.Memory
+	head     uint64
+	layout   *layout
+	list     []table
+	computed []table         // those that the program computes itself
+	missed   map[uint64]bool // of computed those in which a rule was wanted, by their lowest address
+	rules    map[ruleKey]*ehframe.Rule
+	buf      []byte
 }
 
 type ruleKey struct {
@@ -75,13 +76,12 @@ type ruleKey struct {
 	leaf   bool
 }
 
-// Callbacks returns how many tables the program computes itself, as of the last Read.
-func (t *Tables) Callbacks() int { return t.callbacks }
+// Computed returns of how many ranges of code a rule was wanted that only the program can compute.
+func (t *Tables) Computed() int { return len(t.missed) }
 
 // Read reads the list. What was known before stays if it is being changed, and cannot be read now.
 func (t *Tables) Read() error {
-	var list []table
-	callbacks := 0
+	var list, computed []table
 	le := binary.LittleEndian
 	b := make([]byte, t.layout.size)
 	if !t.mem.Bytes(t.head, b[:16]) {
@@ -101,13 +101,15 @@ func (t *Tables) Read() error {
 		}
 		switch {
 		case called:
-			callbacks++
+			if e.low < e.high {
+				computed = append(computed, e)
+			}
 		case e.low < e.high && e.low >= e.base && e.count > 0 && e.count <= maxEntries && e.at != 0:
 			list = append(list, e)
 		}
 		before, at = at, le.Uint64(b)
 	}
-	t.list, t.callbacks = list, callbacks
+	t.list, t.computed = list, computed
 	clear(t.rules)
 	return nil
 }
@@ -148,6 +150,14 @@ func (t *Tables) rule(at uint64, leaf bool) *ehframe.Rule {
 			return nil
 		}
 		return r
+	}
+	for i := range t.computed {
+		if e := &t.computed[i]; at >= e.low && at < e.high && len(t.missed) < maxTables {
+			if t.missed == nil {
+				t.missed = map[uint64]bool{}
+			}
+			t.missed[e.low] = true
+		}
 	}
 	return nil
 }

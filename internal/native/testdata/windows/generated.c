@@ -1,7 +1,8 @@
 /* Code that is generated at run time, with unwind data that is registered for it: one function by
  * RtlAddFunctionTable, one by RtlAddGrowableFunctionTable. Neither has a frame pointer. Without an
  * argument the program waits for a line, and works between two breakpoints; with one it prints its
- * process id and works for that many seconds. */
+ * process id and works for that many seconds. With a second one it registers a function instead that
+ * computes the unwind data when it is asked (RtlInstallFunctionTableCallback). */
 #include <windows.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,11 +46,21 @@ static function put(DWORD at, const unsigned char *code, size_t n, size_t immedi
 	return (function)(void *)(memory + at);
 }
 
-static function generate(void) {
+static RUNTIME_FUNCTION *CALLBACK compute(DWORD64 pc, void *context) {
+	(void)context;
+	return pc - (DWORD64)(ULONG_PTR)memory < 0x10000 ? small_table : large_table;
+}
+
+static function generate(int computed) {
 	typedef DWORD (NTAPI *add_growable)(void **, RUNTIME_FUNCTION *, DWORD, DWORD, ULONG_PTR, ULONG_PTR);
 	memory = VirtualAlloc(0, 0x20000, MEM_COMMIT | MEM_RESERVE, PAGE_EXECUTE_READWRITE);
 	function inner = put(0x10000, large_code, sizeof large_code, 13, (void *)leaf, large_info, sizeof large_info, large_table);
 	function outer = put(0x100, small_code, sizeof small_code, 10, (void *)inner, small_info, sizeof small_info, small_table);
+	if (computed) {
+		DWORD64 base = (DWORD64)(ULONG_PTR)memory;
+		if (!RtlInstallFunctionTableCallback(base | 3, base, 0x20000, compute, 0, 0)) exit(5);
+		return outer;
+	}
 	void *growable = 0;
 	add_growable add = (add_growable)(void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "RtlAddGrowableFunctionTable");
 	if (!RtlAddFunctionTable(small_table, 1, (DWORD64)(ULONG_PTR)memory)) exit(3);
@@ -63,7 +74,7 @@ static function generate(void) {
 NOINLINE long long computes(function f, long long n) { return f(n) + 1; }
 
 int main(int argc, char **argv) {
-	function f = generate();
+	function f = generate(argc > 2);
 	if (argc > 1) {
 		DWORD end = GetTickCount() + 1000 * atoi(argv[1]);
 		printf("%lu\n", GetCurrentProcessId());
