@@ -49,6 +49,7 @@ var sections = []struct {
 	{"truth", (*bench).truth},
 	{"inline", (*bench).inline},
 	{"callers", (*bench).callers},
+	{"dotnet", (*bench).dotnet},
 	{"real", (*bench).real},
 	{"cost", (*bench).cost},
 	{"attach", (*bench).attach},
