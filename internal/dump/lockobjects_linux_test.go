@@ -2,7 +2,6 @@ package dump
 
 import (
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -14,18 +13,9 @@ import (
 // TestLockObjects dumps .NET threads that wait to enter objects of System.Threading.Lock: that each waits,
 // and who holds what it waits for.
 func TestLockObjects(t *testing.T) {
-	type dotnet struct {
-		major int
-		on    string
-		run   func(fixture.TB, int, string, ...string) *exec.Cmd
-	}
-	list := []dotnet{{9, "Linux", fixture.DotNetCommand}, {10, "Linux", fixture.DotNetCommand}}
-	if fixture.Full(t) {
-		list = append(list, dotnet{10, "Windows", fixture.WindowsDotNetCommand})
-	}
-	for _, n := range list {
-		t.Run(fmt.Sprintf("%d on %s", n.major, n.on), func(t *testing.T) {
-			p := fixture.Start(t, n.run(t, n.major, fixture.CSharp(t, n.major, "testdata/Locks.cs")))
+	for _, major := range []int{9, 10} {
+		t.Run(fmt.Sprint(major), func(t *testing.T) {
+			p := fixture.Start(t, fixture.DotNetCommand(t, major, fixture.CSharp(t, major, "testdata/Locks.cs")))
 			p.Await("ready")
 			d, err := New(Options{PIDs: []int{p.PID()}})
 			if err != nil {
