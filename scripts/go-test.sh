@@ -14,9 +14,9 @@ cd "$(dirname "$0")/.."
 
 # waits: packages that stop threads, load BPF programs, start Chromium or JVMs, the ones that
 # take longest first. Their tests tolerate load on both CPUs.
-waits='internal/capture/winsuspend cmd/candid internal/hotspot internal/hotspot/threads internal/hotspot/hsperfdata internal/hotspot/vmstructs internal/record internal/view internal/runtimes/dotnet internal/format/jfr
+waits='internal/capture/winsuspend cmd/candid internal/hotspot internal/hotspot/threads internal/hotspot/hsperfdata internal/hotspot/vmstructs internal/record internal/view internal/store internal/runtimes/dotnet internal/format/jfr
   internal/capture/suspend internal/native internal/capture/bpfcopy internal/format/html internal/capture/engines
-  internal/dump internal/store internal/push internal/nativeimage internal/symbol internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
+  internal/dump internal/push internal/nativeimage internal/symbol internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
 # measures: packages whose tests compare the machine's time, nice levels or CPUs with their own.
 measures='internal/kallsyms internal/hostinfo internal/oracle internal/attribution internal/priority internal/walk'
 # How many of them run at once: two at a time kept both CPUs busy for 70 % of the time.
