@@ -20,10 +20,10 @@ func TestOnStackReplacement(t *testing.T) {
 		tooLittle := fixture.Watch(t)
 		// Nothing is compiled again, so the first code of the method stays, and its loop is left soon.
 		target := on.start(t, assembly, []string{"DOTNET_TC_CallCounting=0", "DOTNET_TC_OnStackReplacement_InitialCounter=10", "DOTNET_OSR_HitLimit=1"})
-		p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: 4 * time.Second, Hz: 999, Events: []string{"cpu"}})
+		p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: 2500 * time.Millisecond, Hz: 999, Events: []string{"cpu"}})
 		q := p.Quality()
 		t.Logf("%v: %+v", on, q)
-		if q.Samples < 500 {
+		if q.Samples < 400 {
 			tooLittle("%d samples", q.Samples)
 		} else if q.Complete*1000 < q.Samples*999 {
 			t.Errorf("%v: %d of %d stacks are complete", on, q.Complete, q.Samples)
