@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	wire "encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/format"
@@ -141,6 +145,60 @@ func TestFilesThatTakeMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFilesThatUnpackToMuch reads packed recordings whose content is a thousand and more times their
+// size. They are refused before they fill the disk, and take no more memory than other files.
+func TestFilesThatUnpackToMuch(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("reads files that unpack to some hundred megabytes")
+	}
+	large, huge := 16<<20, int64(0)
+	if fixture.Full(t) {
+		large, huge = 256<<20, 1280<<20
+	}
+	data := hostileJFR(t, jfrSymbol, 1, "\x03"+string(wire.AppendUvarint(nil, uint64(large)))+strings.Repeat("x", large))
+	for _, kind := range []string{"gz", "zst"} {
+		t.Run(kind, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "x.jfr."+kind)
+			packed := packedBy(t, kind, data, huge)
+			writeFile(t, file, packed)
+			r, peak := peakOf(t, command(t, "report", file))
+			allowed := int64(64<<10 + 8*len(data)>>10)
+			t.Logf("%d bytes unpack to %d and %d zeros: %d KiB of %d, exit code %d %s", len(packed), len(data), huge, peak, allowed, r.code, r.err)
+			if peak > allowed {
+				t.Errorf("%d KiB of memory, want %d at most", peak, allowed)
+			}
+			if r.code != exitNoSamples && r.code != exitFailed || strings.Count(strings.TrimSpace(r.err), "\n") > 0 {
+				t.Errorf("exit code %d, %q", r.code, r.err)
+			}
+			if huge > 0 && !strings.Contains(r.err, "times its size") {
+				t.Errorf("%d bytes that unpack to %d are read\n%s", len(packed), huge, r.err)
+			}
+		})
+	}
+}
+
+// packedBy packs data and as many zeros behind it.
+func packedBy(t *testing.T, kind string, data []byte, zeros int64) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := io.WriteCloser(gzip.NewWriter(&out))
+	if kind == "zst" {
+		var err error
+		if z, err = zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := z.Write(data)
+	for piece := make([]byte, 1<<20); err == nil && zeros > 0; zeros -= int64(len(piece)) {
+		_, err = z.Write(piece)
+	}
+	if err := cmp.Or(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // TestMaxMemory reads a recording that takes more than --max-memory permits.

@@ -188,7 +188,8 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 
 // decode reads from r, JFR into b; at most limit bytes if everything must be in memory.
 func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profile.Profile, error) {
-	in := bufio.NewReaderSize(r, sniffed)
+	packed := &counted{in: r}
+	in := bufio.NewReaderSize(packed, sniffed)
 	switch head, _ := in.Peek(4); {
 	case len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b:
 		z, err := gzip.NewReader(in)
@@ -235,7 +236,7 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 		return p, cutOff(err)
 	}
 	if recording := jfr.Is(head); recording || perfdata.Is(head) {
-		all, err := spool(in, limit, maxSpooled)
+		all, err := spool(&proportionate{in: in, packed: packed, free: freelyUnpacked}, limit, maxSpooled)
 		if err != nil {
 			return nil, cutOff(err)
 		}

@@ -152,6 +152,68 @@ func TestHostileTypes(t *testing.T) {
 	}
 }
 
+// Constants that refer to each other in circles are read once each: strings to strings, classes to
+// their loaders and these to classes, methods to classes, and checkpoints to checkpoints.
+func TestConstantsInCircles(t *testing.T) {
+	const ids = 200 // more than small uses of each type
+	type put = func(b []byte, id uint64) []byte
+	next := func(b []byte, id uint64) []byte { return appendLong(b, id%ids+1) }
+	symbols := func(b []byte, id uint64) []byte { return next(append(b, stringConstant), id) }
+	circles := []struct {
+		typ  uint64
+		each put
+	}{
+		{typeString, symbols},
+		{typeSymbol, symbols},
+		{typeClassLoader, func(b []byte, id uint64) []byte { return next(next(b, id), id) }},                                // type, name
+		{typeClass, func(b []byte, id uint64) []byte { return append(next(next(appendLong(b, id), id), id), 0) }},           // classLoader, name, package, modifiers
+		{typeMethod, func(b []byte, id uint64) []byte { return append(appendLong(next(appendLong(b, id), id), id), 0, 0) }}, // type, name, descriptor, modifiers, hidden
+		{typePackage, next},
+		{typeFrameType, symbols},
+		{typeThreadState, symbols},
+	}
+	for _, c := range []struct {
+		name   string
+		before func(old, at int) uint64 // the distance to the checkpoint before
+		bad    bool
+	}{
+		{"checkpoints in order", func(old, at int) uint64 { return uint64(old - at) }, false},
+		{"a checkpoint before itself", func(old, at int) uint64 { return ^uint64(0) }, true},
+		{"a checkpoint behind itself", func(old, at int) uint64 { return 1 }, false},
+		{"a checkpoint before the file", func(old, at int) uint64 { return 1 << 63 }, false},
+	} {
+		data := foreignFile(t)
+		old, at := int(binary.BigEndian.Uint64(data[atCheckpoint:])), len(data)
+		b := append(reserveSize(nil), typeCheckpoint, firstTick, 0)
+		b = append(appendLong(b, c.before(old, at)), 0)
+		b = appendInt(b, int32(len(circles)))
+		for _, pool := range circles {
+			b = appendInt(appendLong(b, pool.typ), ids)
+			for id := range uint64(ids) {
+				b = pool.each(appendLong(b, id+1), id+1)
+			}
+		}
+		putSize(b, 0)
+		data = append(data, b...)
+		binary.BigEndian.PutUint64(data[atSize:], uint64(len(data)))
+		binary.BigEndian.PutUint64(data[atCheckpoint:], uint64(at))
+		p, err := parse(data)
+		if c.bad {
+			if !errors.Is(err, ErrMalformed) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil || len(p.Samples) == 0 {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if c.name == "checkpoints in order" && len(p.Samples) != 60 {
+			t.Errorf("%s: %d samples", c.name, len(p.Samples))
+		}
+	}
+}
+
 // Increasing numbers take no more memory than there are constants.
 func TestTableOfWideNumbers(t *testing.T) {
 	var tb table[[7]uint64]
