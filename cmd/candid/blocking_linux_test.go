@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,6 +70,78 @@ func TestMemoryThatBlocks(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
+	}
+}
+
+// A program whose own file is of a file system that does not answer any more, neither for what it holds
+// nor for what it is, holds up nothing: it is recorded without the names that only its file has, and
+// says so.
+func TestProgramThatBlocks(t *testing.T) {
+	able(t)
+	namespaces(t)
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip("this kernel has no FUSE")
+	}
+	program := fixture.C(t, "testdata/blocking.c")
+	target := start(t, exec.Command("unshare", "-m", program, "program", public(t, 0o755)))
+	target.wait(t, "ready")
+	runs := [][]string{{"--engine", "auto", "-d", "1s"}, {"--engine", "auto", "-d", "100s"}}
+	if fixture.Full(t) {
+		runs = append(runs, []string{"--engine", "perf", "-d", "2s"}, []string{"--engine", "suspend", "-d", "2s"}, []string{"--engine", "suspend", "-d", "2s", "-e", "wall"})
+	}
+	for _, run := range runs {
+		args := append([]string{"record", "-p", target.pid(), "-o", "-", "--format", "collapsed"}, run...)
+		r, took := endedInTime(t, time.Second, os.Interrupt, args...)
+		t.Logf("%v: %v", run, took.Round(time.Millisecond))
+		if r.code != exitOK || r.out == "" || !strings.Contains(r.err, "does not answer") {
+			t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.out, r.err)
+		}
+		if !runsOn(t, target.pid()) {
+			t.Errorf("%v: the target stays stopped", args)
+		}
+	}
+	looks := [][]string{{"dump", target.pid()}}
+	if fixture.Full(t) {
+		looks = append(looks, []string{"ps"}, []string{"doctor", "-p", target.pid()}, []string{"top", "--once", "-d", "1s", "-p", target.pid()})
+	}
+	for _, args := range looks {
+		if r, took := endedInTime(t, time.Second, os.Interrupt, args...); r.code != exitOK {
+			t.Errorf("%v: exit code %d after %v\n%s%s", args, r.code, took, r.out, r.err)
+		}
+	}
+	if out, err := exec.Command("kill", "-9", target.pid()).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A Java VM whose tables for debuggers cannot be read, because nobody provides their pages, holds up
+// nothing either: it is recorded as a native program, and the recording says why. The VM runs on.
+func TestTablesThatBlock(t *testing.T) {
+	root(t)
+	java := chain(t, "120", "-agentpath:"+fixture.C(t, "testdata/tables.c", "-shared", "-fPIC", "-ldl"))
+	target := spawned(t, exec.Command(java[0], java[1:]...))
+	pid := strconv.Itoa(target.Process.Pid)
+	await(t, "the VM's threads", func() bool {
+		tasks, err := filepath.Glob("/proc/" + pid + "/task/*")
+		return err == nil && len(tasks) > 12
+	})
+	runs := [][]string{{"--engine", "auto", "-d", "2s"}, {"--engine", "auto", "-d", "100s"}}
+	if fixture.Full(t) {
+		runs = append(runs, []string{"--engine", "perf", "-d", "2s"}, []string{"--engine", "suspend", "-d", "2s"}, []string{"--engine", "suspend", "-d", "2s", "-e", "wall"})
+	}
+	for _, run := range runs {
+		args := append([]string{"record", "-p", pid, "-o", "-", "--format", "collapsed"}, run...)
+		r, took := endedInTime(t, 2*time.Second, os.Interrupt, args...)
+		t.Logf("%v: %v", run, took.Round(time.Millisecond))
+		if r.code != exitOK || !strings.Contains(r.err, "userfaultfd") {
+			t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.out, r.err)
+		}
+		if !runsOn(t, pid) {
+			t.Errorf("%v: a thread of the VM stays stopped", args)
+		}
+	}
+	if r, _ := endedInTime(t, 0, os.Interrupt, "dump", pid); r.code != exitOK || !strings.Contains(r.out, "userfaultfd") {
+		t.Errorf("dump: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }
 
