@@ -81,7 +81,8 @@ oracle:
 	-scripts/install-test-deps.sh
 	CANDID_ORACLE=$(ORACLE) go test -count=1 -timeout 120m -v -run 'Oracle|EveryInstruction' ./internal/hotspot ./internal/native
 
-# Every fuzz target in turn, FUZZTIME each; FUZZ is an expression for their names.
+# Every fuzz target in turn, FUZZTIME each; FUZZ is an expression for their names. It ends with the
+# sum of all runs so far.
 FUZZTIME ?= 30s
 FUZZ ?= .
 fuzz:
