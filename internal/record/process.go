@@ -45,6 +45,7 @@ type process struct {
 	noGo         bool              // the engine takes it to run no Go code
 	followed     bool              // the engine knows where its stacks go on
 	missed       bool              // mappings may have been made that nobody reported
+	unlisted     bool              // some were reported since looked
 	looked       time.Time         // when its mappings were last read
 	tracing      *tracing          // nil until a sample is continued by emulation
 }
@@ -154,7 +155,7 @@ func (s *session) load(p *process) error {
 		return err
 	}
 	p.loaded = time.Now()
-	p.code, p.looked, p.missed, p.tracing = code, p.loaded, false, nil
+	p.code, p.looked, p.missed, p.unlisted, p.tracing = code, p.loaded, false, true, nil
 	p.runtimeUntil, p.runtimeNext = time.Now().Add(runtimePatience), time.Time{}
 	p.know(s)
 	s.findRuntimes(p)
@@ -197,6 +198,7 @@ func (s *session) refresh(p *process) {
 	p.target.Memory().Invalidate()
 	s.confirmBranches(p)
 	s.findRuntimes(p)
+	s.listImages(p)
 	p.code.BeginBatch()
 }
 
@@ -292,8 +294,9 @@ func (s *session) mapped(p *process, m *target.Mapping) {
 		s.b.Processes()[p.index].Command = sp.Program
 		s.serve(p)
 	}
+	p.unlisted = true
 	if now := time.Now(); !p.unseen && (!known || now.Sub(p.looked) > lookAgain) {
-		p.looked = now
+		p.looked, p.unlisted = now, false
 		if err := p.code.Native.Refresh(); err != nil && !p.target.Alive() {
 			s.ended(p)
 		}
@@ -301,6 +304,19 @@ func (s *session) mapped(p *process, m *target.Mapping) {
 	if p.code.Looking() && (!known || p.code.MayHold(*m)) {
 		p.runtimeUntil, p.runtimeNext = time.Now().Add(runtimePatience), time.Time{}
 		p.fresh = false // samples in this very batch may be of the runtime's code
+	}
+}
+
+// listImages reads the mappings as a whole, soon after some were reported, if the program's runtime
+// loads images: code that it has read into memory belongs to a file of which only the headers are
+// mapped, and nobody reports mappings without code.
+func (s *session) listImages(p *process) {
+	if !p.unlisted || p.unseen || !p.code.Loads() {
+		return
+	}
+	if now := time.Now(); now.Sub(p.looked) >= runtimePause(now.Sub(p.loaded)) {
+		p.looked, p.unlisted = now, false
+		_ = p.code.Native.Refresh() // if this fails it stays as it was
 	}
 }
 

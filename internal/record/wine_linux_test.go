@@ -105,3 +105,43 @@ func TestWine(t *testing.T) {
 		}
 	}
 }
+
+// TestWineLater begins to record the machine before a Windows program starts: Wine reads the
+// program's code into memory, and nobody reports which file it is from.
+func TestWineLater(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("Wine runs Windows programs of this processor only")
+	}
+	program := fixture.MinGW(t, "x86_64-w64-mingw32-gcc", "work.exe", windowsWork, "-O2")
+	tooLittle := fixture.Watch(t)
+	r := started(t, Options{All: true, Hz: 199, Events: []string{"cpu"}})
+	target := fixture.Start(t, fixture.Wine(t, program))
+	target.Await("ready")
+	time.Sleep(4 * time.Second)
+	result, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := result.Profile
+	complete, all := 0, 0
+	for _, s := range p.Samples {
+		if p.Threads[s.Thread].PID != target.PID() {
+			continue
+		}
+		all++
+		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			if name := p.Funcs[p.Frames[p.Nodes[n].Frame].Func].Name; s.End == walk.EndComplete && (name == "computes" || name == "sorts" || name == "calls") {
+				complete++
+				break
+			}
+		}
+	}
+	t.Logf("%d of %d stacks are complete", complete, all)
+	if all < 100 {
+		tooLittle("%d samples", all)
+		return
+	}
+	if complete*2 < all { // Wine itself starts for a second or two
+		t.Errorf("%d of %d stacks are complete", complete, all)
+	}
+}
