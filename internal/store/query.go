@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/memlimit"
@@ -86,6 +85,7 @@ type answer struct {
 	first, last int64 // the range of time of the blocks, ns since 1970
 	covered     time.Duration
 	meta        profile.Meta
+	notes       noteSet
 	losses      profile.Losses
 	cost        profile.Cost
 
@@ -210,9 +210,7 @@ func (a *answer) note(k *block) {
 	a.covered += time.Duration(max(to-from, 1))
 	a.last = max(a.last, to)
 	for _, n := range k.notes {
-		if text := s.text(n); len(a.meta.Notes) < mostNotes/2 && !slices.Contains(a.meta.Notes, text) {
-			a.meta.Notes = append(a.meta.Notes, text)
-		}
+		a.notes.add(s.text(n))
 	}
 	a.losses.Lost += k.losses.Lost
 	a.losses.Throttled += k.losses.Throttled
@@ -226,7 +224,7 @@ func (a *answer) note(k *block) {
 func (a *answer) describe(p *profile.Profile) {
 	notes := p.Meta.Notes
 	p.Meta = a.meta
-	p.Meta.Notes = append(p.Meta.Notes, notes...)
+	p.Meta.Notes = append(a.notes.texts(), notes...)
 	p.Meta.Start, p.Meta.Duration = a.q.From, 0
 	if a.covered > 0 {
 		p.Meta.Start = time.Unix(0, a.first)
