@@ -121,7 +121,8 @@ func (s *Stopper) Copy(pid int, tid uint32) (*Copied, error) {
 	if of, _, _ := processOf.Call(uintptr(th.handle)); int(of) != pid {
 		return nil, fmt.Errorf("copy thread %d of process %d: it is another process's now: %w", tid, pid, target.ErrNoProcess)
 	}
-	c := &Copied{Suspended: th.suspends[0] > 0}
+	suspends, _ := winsys.SuspendCount(th.handle)
+	c := &Copied{Suspended: suspends > 0}
 	now, told := winsys.ThreadNow(th.handle)
 	var t taken
 	v := s.copy(th, &t, func(ns uint64) { c.Stood += time.Duration(ns) })

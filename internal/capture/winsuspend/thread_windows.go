@@ -34,6 +34,7 @@ type thread struct {
 	change   windows.Handle // thread state change object, 0: none
 	created  int64          // FILETIME
 	teb      uint64
+	sought   bool                 // stacks has been looked for
 	stacks   [maxStacks][2]uint64 // lowest address, and the one above it
 	nstacks  int
 	next     int        // of stacks, to be replaced
@@ -117,10 +118,7 @@ func (p *process) openThread(tid uint32, objects bool) (*thread, error) {
 	if th.created, th.cpu, _ = winsys.ThreadTimes(h); objects {
 		th.change = newStateChange(h)
 	}
-	th.suspends[0], _ = winsys.SuspendCount(h)
 	th.cycles, _ = winsys.Cycles(h)
-	th.teb = winsys.TEB(h)
-	th.findStack()
 	return th, nil
 }
 
@@ -187,6 +185,11 @@ const copyAttempts = 3
 // it, now and then fails to on a busy machine. Registers and stack are those of the last stop. took
 // is called with how long each stop took, in ns.
 func (s *stopper) copyThread(th *thread, w *watchman, out *taken, took func(ns uint64)) verdict {
+	if !th.sought {
+		// Most threads of a program with many are never copied: all of them wait.
+		th.sought, th.teb = true, winsys.TEB(th.handle)
+		th.findStack()
+	}
 	for left := copyAttempts - 1; ; left-- {
 		v := s.stop(th, w, out)
 		took(out.stood)
