@@ -26,6 +26,9 @@ type Options struct {
 	// TellMost is how many sleeps that go on may be reported in a second; if there are more, each
 	// is held back for longer. 0: any number.
 	TellMost int
+	// Started returns of how many processes a command that candid has started consisted so far, itself
+	// included; nil, or false: that is not known.
+	Started func() (n uint64, ok bool)
 	// Reads is when reads of a target's memory that do not return are given up; nil: after a while.
 	Reads *vmread.Ends
 	// Sampling and Ready, if they are set, are called once by Run, in this order, as soon as everything

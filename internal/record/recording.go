@@ -188,7 +188,7 @@ func (r *Recording) launch(opts *capture.Options) error {
 	if o.Launched != nil {
 		o.Launched(child.Signal)
 	}
-	opts.PIDs = []int{child.PID}
+	opts.PIDs, opts.Started = []int{child.PID}, child.Processes
 	opts.Ready = func() error {
 		begin, err := child.Release()
 		if err == nil {

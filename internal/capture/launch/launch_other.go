@@ -25,6 +25,9 @@ func StartApart(argv []string, env []string, _ *os.File) (*Child, error) { retur
 // Release fails, as Start does.
 func (c *Child) Release() (Begin, error) { return Begin{}, capture.ErrUnsupported }
 
+// Processes says that they are not counted.
+func (c *Child) Processes() (n uint64, ok bool) { return 0, false }
+
 // Wait fails, as Start does.
 func (c *Child) Wait() (code int, err error) { return CodeFailed, capture.ErrUnsupported }
 

@@ -22,7 +22,7 @@ type Child struct {
 	proc  *os.Process
 	path  string
 	held  bool           // it has not been released
-	job   windows.Handle // ends it with candid as long as it is held; 0: none
+	job   windows.Handle // has it and the processes that it starts; ends it with candid as long as it is held; 0: none
 	apart bool           // it leads a process group of its own, without candid's console
 }
 
@@ -98,12 +98,25 @@ func limit(job windows.Handle, flags uint32) error {
 	return err
 }
 
-// free lets the command live on without candid.
+// free lets the command live on without candid. The job stays: it counts processes.
 func (c *Child) free() {
-	if c.job != 0 && limit(c.job, 0) == nil {
-		windows.CloseHandle(c.job)
-		c.job = 0
-	} // else the handle stays open until candid ends
+	if c.job != 0 {
+		_ = limit(c.job, 0)
+	}
+}
+
+// Processes returns of how many processes the command has consisted so far, itself included: the
+// system counts those in its job. A process that leaves the job is not counted.
+func (c *Child) Processes() (n uint64, ok bool) {
+	const basicAccounting = 1 // JobObjectBasicAccountingInformation
+	var info struct {         // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION (winnt.h)
+		user, kernel, periodUser, periodKernel int64
+		faults, total, active, terminated      uint32
+	}
+	if c.job == 0 || windows.QueryInformationJobObject(c.job, basicAccounting, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil) != nil {
+		return 0, false
+	}
+	return uint64(info.total), info.total > 0
 }
 
 // Release lets the command run.

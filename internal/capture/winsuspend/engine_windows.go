@@ -38,6 +38,7 @@ type Engine struct {
 	stops                        stopTimes
 	guards                       atomic.Int32 // guards that were started again
 	freed                        atomic.Int32 // stops that the guard has ended
+	children                     atomic.Uint64
 
 	notes struct {
 		sync.Mutex
@@ -244,6 +245,11 @@ func (e *Engine) Notes() []string {
 	}
 	if n := e.freed.Load(); n > 0 {
 		out = append(out, fmt.Sprintf("candid's guard let go of a thread %d times, because candid got no CPU while it had the thread suspended; those samples were dropped", n))
+	}
+	if e.opts.Children && e.opts.Started != nil {
+		if all, ok := e.opts.Started(); ok && all > e.children.Load()+1 {
+			out = append(out, fmt.Sprintf("%d of %d processes had ended before candid could look at them", all-e.children.Load()-1, all))
+		}
 	}
 	if n := e.guards.Load(); n > 0 {
 		out = append(out, fmt.Sprintf("candid's guard was ended by something %d times; nothing was sampled until there was another one", n))

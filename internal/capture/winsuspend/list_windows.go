@@ -72,6 +72,9 @@ func (s *sampler) wants(info *winsys.ProcessInfo, first bool) *process {
 		}
 		return nil
 	}
+	if child {
+		s.e.children.Add(1)
+	}
 	s.procs[int(info.PID)] = p
 	s.e.loads.add(p)
 	if !first {
