@@ -26,7 +26,7 @@ var dotnetModes = []struct {
 	{"default settings", nil},
 	{"without tiers", []string{"DOTNET_TieredCompilation=0"}},
 	{"without ReadyToRun", []string{"DOTNET_ReadyToRun=0"}},
-	{"Tier-0 only", []string{"DOTNET_TC_CallCountThreshold=1000000000", "DOTNET_OSR_HitLimit=1000000000", "DOTNET_TC_OnStackReplacement_InitialCounter=1000000000"}},
+	{"Tier-0 only", []string{"DOTNET_TC_CallCounting=0", "DOTNET_TC_OnStackReplacement=0"}},
 }
 
 // dotnet records the chain of .NET methods that are never inlined, in each configuration: which stacks have

@@ -11,6 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/record"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // chain are the methods of testdata/Chain.cs, outermost first, as they call each other.
@@ -29,8 +30,11 @@ var configurations = []struct {
 	{name: "default"},
 	{name: "without tiers", env: []string{"DOTNET_TieredCompilation=0"}, full: true, code: true},
 	{name: "without ReadyToRun", env: []string{"DOTNET_ReadyToRun=0"}, full: true},
-	{name: "Tier-0 only", env: []string{"DOTNET_TC_CallCountThreshold=1000000000", "DOTNET_OSR_HitLimit=1000000000", "DOTNET_TC_OnStackReplacement_InitialCounter=1000000000"}, full: true},
+	{name: tier0Only, env: []string{"DOTNET_TC_CallCounting=0", "DOTNET_TC_OnStackReplacement=0"}, full: true},
 }
+
+// tier0Only is the configuration in which nothing is compiled again.
+const tier0Only = "Tier-0 only"
 
 // dotnet is a major version of .NET, for Linux or for Windows in Wine.
 type dotnet struct {
@@ -128,6 +132,9 @@ func TestChain(t *testing.T) {
 				p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: long, Hz: 999, Events: []string{"cpu"}})
 				checkChain(t, p, tooLittle)
 				checkLines(t, p)
+				if c.name == tier0Only && on.major > 8 { // 8 does not tell
+					checkTier0(t, p)
+				}
 			})
 		}
 	}
@@ -160,6 +167,17 @@ func checkChain(t *testing.T, p *profile.Profile, tooLittle func(string, ...any)
 	}
 	if float64(whole) < 0.999*float64(in) {
 		t.Errorf("of %d stacks %d have every caller: %v", in, whole, incomplete)
+	}
+}
+
+// checkTier0 fails if a method of the chain ran in optimized code.
+func checkTier0(t *testing.T, p *profile.Profile) {
+	t.Helper()
+	for i := range p.Frames {
+		f := &p.Frames[i]
+		if name := p.Funcs[f.Func].Name; f.Kind != walk.KindTier0 && profile.ManagedFrame(f.Kind) && slices.Contains(chain, name) {
+			t.Errorf("%s ran as %s", name, profile.KindName(f.Kind))
+		}
 	}
 }
 
