@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,9 +15,12 @@ import (
 // oldPacked is how the names of sections begin that were compressed before ELF had a flag for that.
 const oldPacked = ".zdebug_"
 
+// ErrStopped is wrapped by the error of a section whose unpacking was ended.
+var ErrStopped = errors.New("its unpacking was ended")
+
 // DebugSection reads .debug_<name>, decompressed, at most limit bytes. It is nil without an error if the file
-// has none.
-func (f *File) DebugSection(name string, limit uint64) ([]byte, error) {
+// has none. Unpacking ends with ErrStopped once stop, if it is not nil, returns true.
+func (f *File) DebugSection(name string, limit uint64, stop func() bool) ([]byte, error) {
 	s := f.Section(".debug_" + name)
 	if s == nil {
 		s = f.Section(oldPacked + name)
@@ -24,23 +28,25 @@ func (f *File) DebugSection(name string, limit uint64) ([]byte, error) {
 	if s == nil {
 		return nil, nil
 	}
-	return f.Data(s, limit)
+	return f.data(s, limit, stop)
 }
 
 // Data reads a section's bytes, decompressed, at most limit of them.
-func (f *File) Data(s *Section, limit uint64) ([]byte, error) {
+func (f *File) Data(s *Section, limit uint64) ([]byte, error) { return f.data(s, limit, nil) }
+
+func (f *File) data(s *Section, limit uint64, stop func() bool) ([]byte, error) {
 	b, err := f.Raw(s, limit)
 	switch {
 	case err != nil:
 		return nil, err
 	case s.Packed():
-		return f.inflate(s, b, limit)
+		return f.inflate(s, b, limit, stop)
 	case !strings.HasPrefix(s.Name, oldPacked):
 		return b, nil
 	case len(b) < 12 || string(b[:4]) != "ZLIB":
 		return nil, fmt.Errorf("section %s: no ZLIB header", s.Name)
 	}
-	return inflateZlib(s.Name, b[12:], binary.BigEndian.Uint64(b[4:]), limit)
+	return inflateZlib(s.Name, b[12:], binary.BigEndian.Uint64(b[4:]), limit, stop)
 }
 
 // UnpackedSize returns how many bytes a section has once it is decompressed, by what its header claims.
@@ -63,7 +69,7 @@ func (f *File) UnpackedSize(s *Section) uint64 {
 }
 
 // inflate undoes SHF_COMPRESSED (ELF gABI, "Section Compression").
-func (f *File) inflate(s *Section, b []byte, limit uint64) ([]byte, error) {
+func (f *File) inflate(s *Section, b []byte, limit uint64, stop func() bool) ([]byte, error) {
 	var size uint64
 	head := 12
 	if f.Wide() {
@@ -79,15 +85,15 @@ func (f *File) inflate(s *Section, b []byte, limit uint64) ([]byte, error) {
 	}
 	switch typ := elf.CompressionType(f.Order.Uint32(b)); typ {
 	case elf.COMPRESS_ZLIB:
-		return inflateZlib(s.Name, b[head:], size, limit)
+		return inflateZlib(s.Name, b[head:], size, limit, stop)
 	case elf.COMPRESS_ZSTD:
-		return inflateZstd(s.Name, b[head:], size, limit)
+		return inflateZstd(s.Name, b[head:], size, limit, stop)
 	default:
 		return nil, fmt.Errorf("section %s: unknown compression %d", s.Name, typ)
 	}
 }
 
-func inflateZlib(name string, b []byte, size, limit uint64) ([]byte, error) {
+func inflateZlib(name string, b []byte, size, limit uint64, stop func() bool) ([]byte, error) {
 	if size > limit {
 		return nil, fmt.Errorf("section %s: %d bytes unpacked: %w", name, size, ErrTooLarge)
 	}
@@ -95,7 +101,20 @@ func inflateZlib(name string, b []byte, size, limit uint64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("section %s: %w", name, err)
 	}
-	return readUnpacked(name, z, size, len(b))
+	return readUnpacked(name, &stoppable{z, stop}, size, len(b))
+}
+
+// stoppable reads until stop returns true. A decoder's reads are of some 32 KB each.
+type stoppable struct {
+	in   io.Reader
+	stop func() bool // nil: never
+}
+
+func (s *stoppable) Read(p []byte) (int, error) {
+	if s.stop != nil && s.stop() {
+		return 0, ErrStopped
+	}
+	return s.in.Read(p)
 }
 
 // mostRatio is more than zlib's largest ratio of unpacked to packed bytes.

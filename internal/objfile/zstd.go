@@ -8,7 +8,7 @@ import (
 )
 
 // inflateZstd unpacks a zstd-compressed section of size bytes.
-func inflateZstd(name string, b []byte, size, limit uint64) ([]byte, error) {
+func inflateZstd(name string, b []byte, size, limit uint64, stop func() bool) ([]byte, error) {
 	if size > limit {
 		return nil, fmt.Errorf("section %s: %d bytes unpacked: %w", name, size, ErrTooLarge)
 	}
@@ -17,5 +17,5 @@ func inflateZstd(name string, b []byte, size, limit uint64) ([]byte, error) {
 		return nil, fmt.Errorf("section %s: %w", name, err)
 	}
 	defer z.Close()
-	return readUnpacked(name, z, size, len(b))
+	return readUnpacked(name, &stoppable{z, stop}, size, len(b))
 }

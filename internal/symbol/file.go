@@ -322,12 +322,12 @@ func (f *File) openLines() *dwarfline.Data {
 		if !m.describes() {
 			continue
 		}
-		left := uint64(maxDWARF)
+		left, stop := uint64(maxDWARF), turn.stop()
 		d, err := dwarfline.Open(m.Order, func(name string) ([]byte, error) {
-			b, err := m.DebugSection(name, left)
+			b, err := m.DebugSection(name, left, stop)
 			left -= min(left, uint64(len(b)))
 			return b, err
-		}, turn.stop())
+		}, stop)
 		if err != nil {
 			f.notes = append(f.notes, fmt.Errorf("line information: %w", err))
 			continue
