@@ -79,6 +79,24 @@ var roles = map[string]Role{
 	"runtime.sigreturn__sigaction": Trampoline,
 }
 
+// byWindows are functions for Windows of which the table does not say enough: they align their stack
+// pointer, or have frames without a saved frame pointer (sys_windows_amd64.s, asm_amd64.s). mstart is
+// called by the function that Windows has called.
+var byWindows = map[string]bool{
+	"runtime.asmstdcall":                          true,
+	"internal/runtime/syscall/windows.asmstdcall": true,
+	"runtime.asmcgocall_landingpad":               true,
+	"runtime.tstart_stdcall":                      true,
+	"runtime.mstart":                              true,
+	"runtime.callbackasm1":                        true,
+	"runtime.sigtramp":                            true,
+	"runtime.sehtramp":                            true,
+	"runtime.exceptiontramp":                      true,
+	"runtime.firstcontinuetramp":                  true,
+	"runtime.lastcontinuetramp":                   true,
+	"runtime.sigresume":                           true,
+}
+
 // topFrame is the flag of a function that is the first of its stack (internal/abi's
 // FuncFlagTopFrame, since Go 1.17).
 const topFrame = 1 << 0
@@ -130,6 +148,9 @@ func (t *Table) Lookup(addr uint64) *Rule {
 		return nil
 	}
 	name := t.string(t.r, t.names+int64(f.name), maxSpecial)
+	if t.windows && byWindows[name] {
+		return nil
+	}
 	r := Rule{Role: roleOf(name, f.flags)}
 	// Between vfork and exec the child would overwrite it.
 	vfork := t.arch == cpu.AMD64 && name == "syscall.rawVforkSyscall"

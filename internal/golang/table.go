@@ -23,6 +23,9 @@ type Table struct {
 	*Pclntab
 	arch cpu.Arch
 	text uint64 // base of function offsets, as it was found; 0 if the table holds addresses
+	// windows: the file is an image of Windows, whose own unwind tables are better for some functions.
+	windows bool
+	at      uint64 // where the table is in such an image
 
 	mu    sync.Mutex
 	rules map[Rule]*Rule
@@ -49,10 +52,16 @@ func Open(f *objfile.File) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.locate(f); err != nil {
+	if err := t.locate(loaded{f, f.Segments}); err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// loaded is a file, and the parts of it that are loaded into memory.
+type loaded struct {
+	io.ReaderAt
+	parts []objfile.Segment
 }
 
 // place finds the table in a file: by its section, or else by its first bytes, for files whose
@@ -70,10 +79,15 @@ func place(f *objfile.File) (off, size int64, ok bool) {
 	if !marked {
 		return 0, 0, false
 	}
+	return loaded{f, f.Segments}.place()
+}
+
+// place finds the table by its first bytes.
+func (f loaded) place() (off, size int64, ok bool) {
 	var buf [1 << 16]byte
 	searched := uint64(0)
-	for i := range f.Segments {
-		p := &f.Segments[i]
+	for i := range f.parts {
+		p := &f.parts[i]
 		if p.Type != elf.PT_LOAD {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/objfile"
+	"github.com/candid-profiler/candid/internal/pe"
 )
 
 const program = `package main
@@ -398,6 +399,12 @@ func FuzzTable(f *testing.F) {
 						t.Errorf("%#x is line %d of %q", at, line, file)
 					}
 				}
+			}
+		}
+		if m, err := pe.Open(bytes.NewReader(b)); err == nil {
+			if table, err := OpenPE(m); err == nil {
+				table.Lookup(at)
+				table.FindInliningPE(m)
 			}
 		}
 		table, err := read(bytes.NewReader(b), int64(len(b)), cpu.AMD64)

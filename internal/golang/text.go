@@ -15,7 +15,7 @@ import (
 // in a structure whose address is not published. It is therefore checked, and searched for if
 // necessary, in the code itself: runtime.goexit only calls runtime.goexit1, and the table says how
 // far apart the two are.
-func (t *Table) locate(f *objfile.File) error {
+func (t *Table) locate(f loaded) error {
 	if !t.layout.offsets {
 		if !inText(f, t.first) {
 			return fmt.Errorf("%w: its functions are not where the code is (a position-independent program of Go 1.17 or before)", ErrNoTable)
@@ -31,8 +31,8 @@ func (t *Table) locate(f *objfile.File) error {
 		if given != 0 && t.callsAt(f, given, at, targets) {
 			return nil
 		}
-		for i := range f.Segments {
-			p := &f.Segments[i]
+		for i := range f.parts {
+			p := &f.parts[i]
 			if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
 				continue
 			}
@@ -48,8 +48,8 @@ func (t *Table) locate(f *objfile.File) error {
 	return fmt.Errorf("%w: its code was not found", ErrNoTable)
 }
 
-func inText(f *objfile.File, addr uint64) bool {
-	for _, p := range f.Segments {
+func inText(f loaded, addr uint64) bool {
+	for _, p := range f.parts {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && addr >= p.Vaddr && addr-p.Vaddr < p.Filesz {
 			return true
 		}
@@ -109,8 +109,8 @@ func (t *Table) calls(b []byte, at uint64, targets []uint64) bool {
 }
 
 // callsAt reports whether, with this text address, runtime.goexit is where the table says.
-func (t *Table) callsAt(f *objfile.File, text, at uint64, targets []uint64) bool {
-	for _, p := range f.Segments {
+func (t *Table) callsAt(f loaded, text, at uint64, targets []uint64) bool {
+	for _, p := range f.parts {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && text+at >= p.Vaddr && text+at-p.Vaddr+exitSize <= p.Filesz {
 			var b [exitSize]byte
 			_, err := f.ReadAt(b[:], int64(p.Off+text+at-p.Vaddr))

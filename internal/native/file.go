@@ -79,7 +79,9 @@ func openTables(r io.ReaderAt) *File {
 	file := &File{}
 	e, err := objfile.Open(r)
 	if err != nil {
-		file.image = openPE(r)
+		if file.image = openPE(r); file.image != nil {
+			file.goes, _ = golang.OpenPE(file.image.Image)
+		}
 		return file
 	}
 	file.Entry, file.Progs = e.Entry, e.Segments

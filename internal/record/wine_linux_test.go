@@ -1,6 +1,9 @@
 package record
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -143,5 +146,55 @@ func TestWineLater(t *testing.T) {
 	}
 	if complete*2 < all { // Wine itself starts for a second or two
 		t.Errorf("%d of %d stacks are complete", complete, all)
+	}
+}
+
+// TestWineGo records a Go program for Windows in Wine: on its goroutines, on its threads' own stacks,
+// and in Windows' libraries, with the functions that were inlined, though it has no symbols.
+func TestWineGo(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("Wine runs Windows programs of this processor only")
+	}
+	exe := filepath.Join(t.TempDir(), "gospin.exe")
+	c := exec.Command("go", "build", "-ldflags", "-s -w", "-o", exe, "../capture/winsuspend/testdata/gospin")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=windows", "GOARCH=amd64")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	target := fixture.Start(t, fixture.Wine(t, exe, "60"))
+	target.Await("ready")
+	tooLittle := fixture.Watch(t)
+	p := run(t, Options{PIDs: []int{target.PID()}, Duration: 4 * time.Second, Hz: 499}).Profile
+	complete, leaves, chains, inlined := 0, 0, 0, 0
+	for _, s := range p.Samples {
+		if s.End == walk.EndComplete {
+			complete++
+		} else {
+			t.Logf("%v", s.End)
+		}
+		var names []string // innermost first
+		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			f := &p.Frames[p.Nodes[n].Frame]
+			if f.Kind == walk.KindInlined {
+				inlined++
+			}
+			names = append(names, p.Funcs[f.Func].Name)
+		}
+		if at := slices.Index(names, "main.leaf"); at >= 0 {
+			leaves++
+			if rest := names[at:]; slices.Equal(rest[:min(3, len(rest))], []string{"main.leaf", "main.middle", "main.work"}) {
+				chains++
+			} else {
+				t.Logf("%q", names)
+			}
+		}
+	}
+	t.Logf("%d of %d stacks are complete, %d of %d have their callers, %d frames are inlined", complete, len(p.Samples), chains, leaves, inlined)
+	if len(p.Samples) < 200 || leaves < 100 {
+		tooLittle("%d samples, %d of them in the function in which the program is", len(p.Samples), leaves)
+		return
+	}
+	if complete*100 < 99*len(p.Samples) || chains*1000 < 999*leaves || inlined == 0 {
+		t.Errorf("%d of %d stacks are complete, %d of %d have their callers, %d frames are inlined", complete, len(p.Samples), chains, leaves, inlined)
 	}
 }

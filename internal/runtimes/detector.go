@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/fileid"
+	"github.com/candid-profiler/candid/internal/golang"
 	"github.com/candid-profiler/candid/internal/nativeimage"
 	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/pe"
@@ -179,7 +180,8 @@ func (d *Detector) inWine(p *target.Process, best Detected) Detected {
 	}
 	looked := 0
 	for _, m := range maps {
-		if !m.FileBacked() || m.Offset != 0 || !strings.HasSuffix(strings.ToLower(m.Path), ".dll") || looked == maxModules {
+		name := strings.ToLower(m.Path)
+		if !m.FileBacked() || m.Offset != 0 || !strings.HasSuffix(name, ".dll") && !strings.HasSuffix(name, ".exe") || looked == maxModules {
 			continue
 		}
 		looked++
@@ -210,8 +212,11 @@ func (f *fileFacts) learnPE(r io.ReaderAt, name string) {
 		return
 	}
 	exports, err := image.Exports()
-	if err != nil {
+	if err != nil && !errors.Is(err, pe.ErrAbsent) {
 		return
+	}
+	if golang.MadeByGo(image) {
+		f.kind, f.version = Go, goVersion(r)
 	}
 	for _, e := range exports {
 		for i := range signs {

@@ -39,7 +39,7 @@ func (f *File) Origin() Origin {
 // HasLines reports whether there is source line information.
 func (f *File) HasLines() bool {
 	if f.pe != nil {
-		return f.hasLines()
+		return f.hasLines() || f.pe.goTable != nil
 	}
 	for _, m := range []*image{f.m, f.debug} {
 		if m != nil && (m.Section(".debug_line") != nil || m.Section(".zdebug_line") != nil) {

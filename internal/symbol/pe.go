@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
 	"github.com/candid-profiler/candid/internal/fileblocks"
+	"github.com/candid-profiler/candid/internal/golang"
 	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/pdb"
 	"github.com/candid-profiler/candid/internal/pe"
@@ -21,6 +22,7 @@ type peFile struct {
 	opt       Options
 	module    string // short name without .dll or .exe, for names relative to an export
 	functions *pe.Functions
+	goTable   *goTable // nil: not a Go program
 	table     table
 	origin    Origin
 	debug     *pe.Image // a separate file of debug information; nil: none
@@ -45,8 +47,31 @@ func openPE(r io.ReaderAt, opt Options) (*peFile, error) {
 	}
 	f := &peFile{Image: image, opt: opt, module: peModule(opt.Path)}
 	f.functions, _ = image.Functions()
+	f.openGo()
 	f.load()
 	return f, nil
+}
+
+// openGo finds the tables that every Go program carries.
+func (f *peFile) openGo() {
+	if t, err := golang.OpenPE(f.Image); err == nil {
+		f.goTable = &goTable{tab: t.Pclntab, text: t.Text(), inlining: t.FindInliningPE(f.Image)}
+	}
+}
+
+// isGo reports whether Go's tables describe nearly all of the image's code.
+func (f *peFile) isGo() bool {
+	if f.goTable == nil || f.goTable.inlining == nil {
+		return false
+	}
+	first, end := f.goTable.tab.Range()
+	rest := uint64(0)
+	for i := range f.Sections {
+		if s := &f.Sections[i]; s.Executable() {
+			rest += uint64(s.Size)
+		}
+	}
+	return rest-min(rest, end-first) <= maxForeign
 }
 
 // peModule returns what precedes the exclamation mark in a name: ntdll for ntdll.dll.
@@ -62,6 +87,9 @@ func peModule(path string) string {
 func (f *peFile) load() {
 	f.origin = OriginNone
 	f.take(f.addSymbols(f.Image), OriginSymtab)
+	if f.origin == OriginNone && f.goTable != nil {
+		f.origin = OriginGo
+	}
 	if f.origin == OriginNone && f.openDebug() {
 		f.take(f.addSymbols(f.debug), OriginDebugFile)
 	}
@@ -168,6 +196,10 @@ func (f *peFile) symbol(addr uint64) (Symbol, bool) {
 	if sec == nil || !sec.Executable() {
 		return Symbol{}, false
 	}
+	// Go's own names first: the image's symbols carry suffixes from the linker (.abi0).
+	if name, start, ok := f.goTable.function(addr); ok {
+		return named(name, start), true
+	}
 	start, known := f.start(uint32(addr))
 	i := f.table.find(addr)
 	if i < 0 || f.table.syms[i].addr < uint64(sec.RVA) {
@@ -215,10 +247,16 @@ func (f *peFile) id() string {
 func (f *peFile) places(addr uint64, out []dwarfline.Place) []dwarfline.Place {
 	// A program may have both: its libraries may have been compiled by another compiler.
 	n := len(out)
+	if out = f.goTable.places(addr, out); len(out) > n {
+		return out
+	}
 	if f.readLines(); f.lines != nil {
 		if out = f.lines.Lookup(f.Base+addr, out); len(out) > n {
 			return out
 		}
+	}
+	if file, line, ok := f.goTable.line(addr); ok {
+		return append(out, dwarfline.Place{File: file, Line: line})
 	}
 	if f.pdb != nil && addr <= math.MaxUint32 {
 		segment, off, ok := f.Segment(uint32(addr))
@@ -261,8 +299,12 @@ func (f *peFile) readLines() {
 	f.lines = d
 }
 
-// linesMemory returns about how many bytes of memory the line information takes; 0 if there is none.
+// linesMemory returns about how many bytes of memory the line information takes; 0 if there is none
+// to read.
 func (f *peFile) linesMemory() (n uint64) {
+	if f.isGo() {
+		return 0 // Go's own tables say the same as its DWARF, and are not read as a whole
+	}
 	found, from := false, f.Image
 	if f.debug != nil {
 		from = f.debug

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/winsys"
 )
@@ -38,6 +39,7 @@ type thread struct {
 	stacks   [maxStacks][2]uint64 // lowest address, and the one above it
 	nstacks  int
 	next     int        // of stacks, to be replaced
+	goes     bool       // it has run Go code
 	suspends *[2]uint32 // how often it was suspended when it was last stopped, and when it was resumed
 
 	account
@@ -177,6 +179,53 @@ func (th *thread) foundAt(sp uint64) bool {
 	return ok && th.addStack(uint64(info.AllocationBase), uint64(info.BaseAddress)+uint64(info.RegionSize))
 }
 
+// Offsets in Go's struct g (runtime2.go, since Go 1.5): the bounds of its stack, and of the part that may
+// be used without a check, which is up to 1 KiB above the lower bound, or near the end of all addresses
+// where the goroutine is asked to stop.
+const (
+	goLow, goHigh, goGuard, goBytes = 0, 8, 16, 24
+	goGuardMost                     = 4096
+)
+
+// goroutineStack returns the bounds of the goroutine's stack that the thread was on, ok if it ran Go
+// code: what it runs is then in a register.
+func (th *thread) goroutineStack(regs *cpu.Registers) (low, high uint64, ok bool) {
+	g, sp := regs.R[cpu.R14], regs.SP()
+	var b [goBytes]byte
+	if g < 1<<16 || g >= 1<<47 || g&7 != 0 || !winsys.ReadMemory(th.proc.handle, g, b[:]) {
+		return 0, 0, false
+	}
+	low, high = binary.LittleEndian.Uint64(b[goLow:]), binary.LittleEndian.Uint64(b[goHigh:])
+	guard := binary.LittleEndian.Uint64(b[goGuard:])
+	if sp <= low || sp >= high || high-low > 1<<30 || (low|high)&7 != 0 || guard-low > goGuardMost && -guard > goGuardMost {
+		return 0, 0, false
+	}
+	return low, high, true
+}
+
+// onGoroutine notes the goroutine's stack that the thread was on, and reports whether the thread has
+// to be copied again: it was not known that this stack is there, or where it ends. Goroutines come and
+// go, and their stacks are moved.
+func (th *thread) onGoroutine(t *taken) bool {
+	low, high, ok := th.goroutineStack(&t.regs)
+	if !ok || t.top == high {
+		return false
+	}
+	th.goes = true
+	kept := 0
+	for _, s := range th.stacks[:th.nstacks] {
+		if s[1] <= low || s[0] >= high {
+			th.stacks[kept] = s
+			kept++
+		}
+	}
+	if kept < th.nstacks {
+		th.nstacks, th.next = kept, 0
+	}
+	th.addStack(low, high)
+	return true
+}
+
 // copyAttempts is how often a thread is stopped at most for one sample.
 const copyAttempts = 3
 
@@ -193,7 +242,8 @@ func (s *stopper) copyThread(th *thread, w *watchman, out *taken, took func(ns u
 	for left := copyAttempts - 1; ; left-- {
 		v := s.stop(th, w, out)
 		took(out.stood)
-		again := v == elsewhere && th.foundAt(out.addr) || v == copied && len(out.stack) == 0
+		again := v == elsewhere && (th.onGoroutine(out) || th.foundAt(out.addr)) ||
+			v == copied && (len(out.stack) == 0 || th.goes && th.onGoroutine(out))
 		if !again || left == 0 {
 			return v
 		}

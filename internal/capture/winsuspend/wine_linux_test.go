@@ -170,6 +170,35 @@ func TestRecordNative(t *testing.T) {
 	}
 }
 
+// A Go program is on stacks that Windows does not know of.
+func TestRecordGo(t *testing.T) {
+	exe, dir := candidExe(t), t.TempDir()
+	prog := buildWindows(t, "./testdata/gospin")
+	pid := startWine(t, prog, "30")
+	_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "-o", "go.collapsed")
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, errs)
+	}
+	var all, right uint64
+	for stack, n := range collapsed(t, filepath.Join(dir, "go.collapsed")) {
+		if !strings.Contains(stack, "main.leaf") {
+			continue
+		}
+		all += n
+		if strings.Contains(stack, "main.work;main.middle;main.leaf") {
+			right += n
+		} else {
+			t.Logf("%d %s", n, stack)
+		}
+	}
+	if all == 0 {
+		t.Fatalf("no sample of the function in which the program is:\n%s", errs)
+	}
+	if right*1000 < all*999 {
+		t.Errorf("%d of %d have the callers that they must have:\n%s", right, all, errs)
+	}
+}
+
 // A program that candid starts is sampled, its output and its exit code are passed on.
 func TestRecordLaunched(t *testing.T) {
 	exe, dir := candidExe(t), t.TempDir()
