@@ -128,6 +128,9 @@ func regular(fd int, name string, m *Mapping, strict bool) (*os.File, error) {
 func (p *Process) OpenPerfMap() (*os.File, error) {
 	path := "/tmp/perf-" + strconv.Itoa(p.NamespacePID()) + ".map"
 	f, err := p.openOwn(path)
+	if errors.Is(err, os.ErrClosed) {
+		err = ErrNoProcess // it has ended, and candid has let go of it
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s is not used: %w", path, err)
 	}
