@@ -196,7 +196,12 @@ func recordGenerated(t *testing.T, how ...string) (errs string) {
 	t.Helper()
 	exe, dir := candidExe(t), t.TempDir()
 	pid := startWine(t, append([]string{mingw(t, "../../native/testdata/windows/generated.c"), "60"}, how...)...)
+	tooLittle := fixture.Watch(t)
 	_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "--force", "-o", "g.collapsed")
+	if code == 5 {
+		tooLittle("there are no samples: %s", errs)
+		return errs
+	}
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
@@ -214,7 +219,11 @@ func recordGenerated(t *testing.T, how ...string) (errs string) {
 			t.Logf("%d %s", n, stack)
 		}
 	}
-	if all == 0 || right*1000 < all*999 {
+	if all == 0 {
+		tooLittle("no sample is of the code in which the program is: %s", errs)
+		return errs
+	}
+	if right*1000 < all*999 {
 		t.Errorf("%d of %d have the callers that they must have:\n%s", right, all, errs)
 	}
 	return errs

@@ -180,11 +180,11 @@ func (th *thread) foundAt(sp uint64) bool {
 }
 
 // Offsets in Go's struct g (runtime2.go, since Go 1.5): the bounds of its stack, and of the part that may
-// be used without a check, which is up to 1 KiB above the lower bound, or near the end of all addresses
-// where the goroutine is asked to stop.
+// be used without a check, which is 5 KiB above the lower bound (stack.go: stackGuard), or near the end
+// of all addresses where the goroutine is asked to stop.
 const (
 	goLow, goHigh, goGuard, goBytes = 0, 8, 16, 24
-	goGuardMost                     = 4096
+	goGuardMost, goAsked            = 8192, 4096 // bytes
 )
 
 // goroutineStack returns the bounds of the goroutine's stack that the thread was on, ok if it ran Go
@@ -197,7 +197,7 @@ func (th *thread) goroutineStack(regs *cpu.Registers) (low, high uint64, ok bool
 	}
 	low, high = binary.LittleEndian.Uint64(b[goLow:]), binary.LittleEndian.Uint64(b[goHigh:])
 	guard := binary.LittleEndian.Uint64(b[goGuard:])
-	if sp <= low || sp >= high || high-low > 1<<30 || (low|high)&7 != 0 || guard-low > goGuardMost && -guard > goGuardMost {
+	if sp <= low || sp >= high || high-low > 1<<30 || (low|high)&7 != 0 || guard-low > goGuardMost && -guard > goAsked {
 		return 0, 0, false
 	}
 	return low, high, true

@@ -373,11 +373,12 @@ static long vma_found(struct task_struct *task, struct vm_area_struct *vma, stru
 /*
  * Go keeps what it runs, g, in a register in the code that its compiler makes.
  * A g starts with the bounds of its stack and of the part that may be used without
- * a check, which is what tells it from anything else (runtime2.go; the guards are
- * up to 1 KiB above the lower bound, or near the end of all addresses where the
- * goroutine is asked to stop).
+ * a check, which is what tells it from anything else (runtime2.go, stack.go; the
+ * guards are up to 1 KiB above the lower bound, 5 KiB on Windows, or near the end
+ * of all addresses where the goroutine is asked to stop).
  */
 #define GO_LARGEST (1UL << 30)
+#define GO_GUARD (2 * PAGE)
 
 struct go_stack {
 	__u64 low, high, guard;
@@ -397,7 +398,7 @@ INLINE int is_go(__u64 g, struct go_stack *s)
 		return 0;
 	if (s->high <= s->low || s->high - s->low > GO_LARGEST || ((s->low | s->high) & 7))
 		return 0;
-	return s->guard - s->low <= PAGE || s->guard >= -PAGE;
+	return s->guard - s->low <= GO_GUARD || s->guard >= -PAGE;
 }
 
 INLINE __u64 go_top(__u64 g, __u64 sp)
