@@ -190,37 +190,10 @@ func TestComputedTables(t *testing.T) {
 // recordGenerated records a program that generates code, and returns what candid printed.
 func recordGenerated(t *testing.T, how ...string) (errs string) {
 	t.Helper()
-	exe, dir := candidExe(t), t.TempDir()
 	pid := startWine(t, append([]string{mingw(t, "../../native/testdata/windows/generated.c"), "60"}, how...)...)
-	tooLittle := fixture.Watch(t)
-	_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "--force", "-o", "g.collapsed")
-	if code == 5 {
-		tooLittle("there are no samples: %s", errs)
-		return errs
-	}
-	if code != 0 {
-		t.Fatalf("exit code %d\n%s", code, errs)
-	}
-	var all, right uint64
-	for stack, n := range collapsed(t, filepath.Join(dir, "g.collapsed")) {
-		if !strings.Contains(stack, "leaf") {
-			continue
-		}
-		all += n
+	return recordCallers(t, t.TempDir(), pid, "g.collapsed", "leaf", func(stack string) bool {
 		frames := strings.Split(stack, ";")
 		k := len(frames)
-		if k > 5 && strings.HasPrefix(frames[k-2], "[anon]") && strings.HasPrefix(frames[k-3], "[anon]") && frames[k-4] == "computes" && frames[k-5] == "main" && strings.Contains(stack, "RtlUserThreadStart") {
-			right += n
-		} else {
-			t.Logf("%d %s", n, stack)
-		}
-	}
-	if all == 0 {
-		tooLittle("no sample is of the code in which the program is: %s", errs)
-		return errs
-	}
-	if right*1000 < all*999 {
-		t.Errorf("%d of %d have the callers that they must have:\n%s", right, all, errs)
-	}
-	return errs
+		return k > 5 && strings.HasPrefix(frames[k-2], "[anon]") && strings.HasPrefix(frames[k-3], "[anon]") && frames[k-4] == "computes" && frames[k-5] == "main" && strings.Contains(stack, "RtlUserThreadStart")
+	})
 }

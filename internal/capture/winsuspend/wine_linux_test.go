@@ -140,75 +140,59 @@ func collapsed(t *testing.T, path string) map[string]uint64 {
 	return out
 }
 
-// Every stack of a program's own threads has the callers that it must have.
-func TestRecordNative(t *testing.T) {
-	exe, pid, dir := candidExe(t), spin(t, 30), filepath.Join(t.TempDir(), "a b ä")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+// recordCallers records a running program for 3 s to a file in dir, and checks that at least 99.9 % of the
+// stacks that hold a name are right. It returns what candid printed.
+func recordCallers(t *testing.T, dir string, pid int, file, name string, right func(stack string) bool) (errs string) {
+	t.Helper()
 	tooLittle := fixture.Watch(t)
-	_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "-o", "o ü.collapsed")
-	if code == 5 {
+	_, errs, code := wine(t, dir, candidExe(t), "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "--force", "-o", file)
+	const noSamples = 5 // the exit code
+	if code == noSamples {
 		tooLittle("there are no samples: %s", errs)
-		return
+		return errs
 	}
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
-	var all, right uint64
-	for stack, n := range collapsed(t, filepath.Join(dir, "o ü.collapsed")) {
-		if !strings.Contains(stack, "leaf_spin") {
+	var all, good uint64
+	for stack, n := range collapsed(t, filepath.Join(dir, file)) {
+		if !strings.Contains(stack, name) {
 			continue
 		}
 		all += n
-		if strings.Contains(stack, "worker;outer_call;middle_call;leaf_spin") && strings.HasPrefix(strings.TrimPrefix(stack, "spin.exe;"), "RtlUserThreadStart;BaseThreadInitThunk") {
-			right += n
+		if right(stack) {
+			good += n
 		} else {
 			t.Logf("%d %s", n, stack)
 		}
 	}
 	if all == 0 {
-		tooLittle("no sample is of the function in which the program is: %s", errs)
-		return
+		tooLittle("no sample is of %s, in which the program is: %s", name, errs)
+		return errs
 	}
-	if right*1000 < all*999 {
-		t.Errorf("%d of %d have the callers that they must have:\n%s", right, all, errs)
+	if good*1000 < all*999 {
+		t.Errorf("%d of %d have the callers that they must have:\n%s", good, all, errs)
 	}
+	return errs
+}
+
+// Every stack of a program's own threads has the callers that it must have.
+func TestRecordNative(t *testing.T) {
+	pid, dir := spin(t, 30), filepath.Join(t.TempDir(), "a b ä")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	recordCallers(t, dir, pid, "o ü.collapsed", "leaf_spin", func(stack string) bool {
+		return strings.Contains(stack, "worker;outer_call;middle_call;leaf_spin") && strings.HasPrefix(strings.TrimPrefix(stack, "spin.exe;"), "RtlUserThreadStart;BaseThreadInitThunk")
+	})
 }
 
 // A Go program is on stacks that Windows does not know of.
 func TestRecordGo(t *testing.T) {
-	exe, dir := candidExe(t), t.TempDir()
-	prog := buildWindows(t, "./testdata/gospin")
-	pid := startWine(t, prog, "30")
-	tooLittle := fixture.Watch(t)
-	_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "-o", "go.collapsed")
-	if code == 5 {
-		tooLittle("there are no samples: %s", errs)
-		return
-	}
-	if code != 0 {
-		t.Fatalf("exit code %d\n%s", code, errs)
-	}
-	var all, right uint64
-	for stack, n := range collapsed(t, filepath.Join(dir, "go.collapsed")) {
-		if !strings.Contains(stack, "main.leaf") {
-			continue
-		}
-		all += n
-		if strings.Contains(stack, "main.work;main.middle;main.leaf") {
-			right += n
-		} else {
-			t.Logf("%d %s", n, stack)
-		}
-	}
-	if all == 0 {
-		tooLittle("no sample is of the function in which the program is: %s", errs)
-		return
-	}
-	if right*1000 < all*999 {
-		t.Errorf("%d of %d have the callers that they must have:\n%s", right, all, errs)
-	}
+	pid := startWine(t, buildWindows(t, "./testdata/gospin"), "30")
+	recordCallers(t, t.TempDir(), pid, "go.collapsed", "main.leaf", func(stack string) bool {
+		return strings.Contains(stack, "main.work;main.middle;main.leaf")
+	})
 }
 
 // A program that candid starts is sampled, its output and its exit code are passed on.
@@ -264,41 +248,16 @@ func chain(t *testing.T) string {
 
 // Java and native frames are seen together.
 func TestRecordJava(t *testing.T) {
-	exe, java, dir := candidExe(t), fixture.WindowsJVM(t), chain(t)
+	java, dir := fixture.WindowsJVM(t), chain(t)
 	modes := []string{"-XX:+TieredCompilation"}
 	if fixture.Full(t) {
 		modes = append(modes, "-XX:TieredStopAtLevel=1", "-Xint")
 	}
 	for _, mode := range modes {
 		pid := startWine(t, java, mode, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain.*", "-cp", dir, "Chain", "60")
-		tooLittle := fixture.Watch(t)
-		_, errs, code := wine(t, dir, exe, "record", "-p", strconv.Itoa(pid), "-d", "3s", "-F", "200", "--force", "-o", "j.collapsed")
-		if code == 5 {
-			tooLittle("%s: there are no samples: %s", mode, errs)
-			return
-		}
-		if code != 0 {
-			t.Fatalf("%s: exit code %d\n%s", mode, code, errs)
-		}
-		var all, right uint64
-		for stack, n := range collapsed(t, filepath.Join(dir, "j.collapsed")) {
-			if !strings.Contains(stack, "Chain.leaf") {
-				continue
-			}
-			all += n
-			if strings.Contains(stack, "Chain.main;Chain.first;Chain.second;Chain.third;Chain.leaf") && strings.Contains(stack, "RtlUserThreadStart") {
-				right += n
-			} else {
-				t.Logf("%d %s", n, stack)
-			}
-		}
-		if all == 0 {
-			tooLittle("%s: no sample is of the method in which the program is: %s", mode, errs)
-			return
-		}
-		if right*1000 < all*999 {
-			t.Errorf("%s: %d of %d have the callers that they must have\n%s", mode, right, all, errs)
-		}
+		recordCallers(t, dir, pid, "j.collapsed", "Chain.leaf", func(stack string) bool {
+			return strings.Contains(stack, "Chain.main;Chain.first;Chain.second;Chain.third;Chain.leaf") && strings.Contains(stack, "RtlUserThreadStart")
+		})
 	}
 }
 
