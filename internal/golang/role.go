@@ -80,14 +80,12 @@ var roles = map[string]Role{
 }
 
 // byWindows are functions for Windows of which the table does not say enough: they align their stack
-// pointer, or have frames without a saved frame pointer (sys_windows_amd64.s, asm_amd64.s). mstart is
-// called by the function that Windows has called.
+// pointer, or have frames without a saved frame pointer (sys_windows_amd64.s, asm_amd64.s).
 var byWindows = map[string]bool{
 	"runtime.asmstdcall":                          true,
 	"internal/runtime/syscall/windows.asmstdcall": true,
 	"runtime.asmcgocall_landingpad":               true,
 	"runtime.tstart_stdcall":                      true,
-	"runtime.mstart":                              true,
 	"runtime.callbackasm1":                        true,
 	"runtime.sigtramp":                            true,
 	"runtime.sehtramp":                            true,
