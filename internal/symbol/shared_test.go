@@ -107,8 +107,10 @@ func TestShrink(t *testing.T) {
 		if nf.released != (nf.f == nil) || nf.released != (i >= 1 && i <= 3) {
 			t.Errorf("file %d: released %v", i, nf.released)
 		}
-		if !n.Prepare(walk.Frame{PC: at["main"]}) != nf.released {
-			t.Errorf("file %d: released %v, and there is nothing to wait for", i, nf.released)
+		// A file that was released is read again, which may have ended by the time that Prepare asks.
+		was := nf.released
+		if ready := n.Prepare(walk.Frame{PC: at["main"]}); !ready && !was || ready && nf.f == nil {
+			t.Errorf("file %d: released %v, ready %v", i, was, ready)
 		}
 		ask(n, "main")
 		ask(n, "out")
