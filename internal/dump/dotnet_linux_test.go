@@ -29,32 +29,39 @@ func TestMonitors(t *testing.T) {
 	}
 	for _, n := range list {
 		t.Run(fmt.Sprintf("%d on %s", n.major, n.on), func(t *testing.T) {
-			p := fixture.Start(t, n.run(t, n.major, fixture.CSharp(t, n.major, "testdata/Monitors.cs")))
-			p.Await("ready")
-			d, err := New(Options{PIDs: []int{p.PID()}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close()
-			turns := 0
-			for end := time.Now().Add(30 * time.Second); turns < 10; {
-				out, err := d.Take()
-				if err != nil {
-					t.Fatal(err)
-				}
-				wrong, all := monitors(&out.Processes[0])
-				if wrong != "" {
-					var text strings.Builder
-					_ = out.WriteText(&text)
-					t.Fatalf("%s\n%s", wrong, text.String())
-				}
-				if all {
-					turns++
-				} else if time.Now().After(end) {
-					fixture.NotPermitted(t, "only %d dumps show one inside and the others waiting", turns)
-				}
-			}
+			dumpTurns(t, n.run(t, n.major, fixture.CSharp(t, n.major, "testdata/Monitors.cs")), monitors)
 		})
+	}
+}
+
+// dumpTurns dumps a program whose threads take turns inside of a lock until ten dumps have shown one
+// inside and the others waiting. look returns what is wrong about a dump, and whether it shows that.
+func dumpTurns(t *testing.T, program *exec.Cmd, look func(*Process) (wrong string, all bool)) {
+	t.Helper()
+	p := fixture.Start(t, program)
+	p.Await("ready")
+	d, err := New(Options{PIDs: []int{p.PID()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	turns := 0
+	for end := time.Now().Add(30 * time.Second); turns < 10; {
+		out, err := d.Take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong, all := look(&out.Processes[0])
+		if wrong != "" {
+			var text strings.Builder
+			_ = out.WriteText(&text)
+			t.Fatalf("%s\n%s", wrong, text.String())
+		}
+		if all {
+			turns++
+		} else if time.Now().After(end) {
+			fixture.NotPermitted(t, "only %d dumps show one inside and the others waiting", turns)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
 )
@@ -15,31 +14,7 @@ import (
 func TestLockObjects(t *testing.T) {
 	for _, major := range []int{9, 10} {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
-			p := fixture.Start(t, fixture.DotNetCommand(t, major, fixture.CSharp(t, major, "testdata/Locks.cs")))
-			p.Await("ready")
-			d, err := New(Options{PIDs: []int{p.PID()}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close()
-			turns := 0
-			for end := time.Now().Add(30 * time.Second); turns < 10; {
-				out, err := d.Take()
-				if err != nil {
-					t.Fatal(err)
-				}
-				wrong, all := lockObjects(&out.Processes[0])
-				if wrong != "" {
-					var text strings.Builder
-					_ = out.WriteText(&text)
-					t.Fatalf("%s\n%s", wrong, text.String())
-				}
-				if all {
-					turns++
-				} else if time.Now().After(end) {
-					fixture.NotPermitted(t, "only %d dumps show one inside and the others waiting", turns)
-				}
-			}
+			dumpTurns(t, fixture.DotNetCommand(t, major, fixture.CSharp(t, major, "testdata/Locks.cs")), lockObjects)
 		})
 	}
 }

@@ -44,7 +44,7 @@ func TestProportionate(t *testing.T) {
 			t.Errorf("%d: %d bytes are read", c.free, n)
 		}
 	}
-	// What is not packed is in proportion.
+	// A file that is not packed is in proportion.
 	from := &counted{in: io.LimitReader(zeros{}, 4*free)}
 	if n, err := io.Copy(io.Discard, &proportionate{in: from, packed: from, free: free}); err != nil || n != 4*free {
 		t.Errorf("%d bytes, %v", n, err)

@@ -40,7 +40,7 @@ func OpenPE(m *pe.Image) (*Table, error) {
 	return t, nil
 }
 
-// What Go's linker puts at the start of the code and of the data (cmd/go/internal/buildid,
+// marks are put by Go's linker at the start of the code and of the data (cmd/go/internal/buildid,
 // debug/buildinfo).
 var marks = [][]byte{[]byte("\xff Go build ID: "), []byte("\xff Go buildinf:")}
 

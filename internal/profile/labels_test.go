@@ -90,7 +90,7 @@ func TestTooManyLabels(t *testing.T) {
 	}
 }
 
-// Of many keys people see only some.
+// People see only some of many keys.
 func TestManyKeys(t *testing.T) {
 	b := NewBuilder()
 	for i := range 30 {
@@ -109,7 +109,7 @@ func TestLongLabels(t *testing.T) {
 			t.Errorf("of a label of %d bytes, %d are kept", len(long), len(l.Text))
 		}
 	}
-	// Of labels that are too long together, those are kept that fit.
+	// Labels are kept as long as they fit together.
 	var labels []Label
 	for i := range 8 {
 		labels = append(labels, TextLabel(fmt.Sprint("key", i), strings.Repeat("x", MaxLabelText)))

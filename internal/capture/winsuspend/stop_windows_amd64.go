@@ -50,7 +50,7 @@ type request struct {
 	found                                 uint64 // how the guard has interfered
 }
 
-// How the assembly tells that the guard has interfered.
+// Values of request.found: whether the guard has interfered.
 const (
 	uncontested    = 0
 	contestedFail  = 1 // the thread could not be suspended
