@@ -59,5 +59,7 @@ rm -rf "$P"
 mkdir -p "$P/drive_c/windows/system32"
 cp -L "$D/usr/x86_64-w64-mingw32/lib/zlib1.dll" "$P/drive_c/windows/system32/"
 timeout 300 "$D/wine" wineboot -i >/dev/null 2>&1
+# wineserver writes the registry when the last process of the prefix has ended.
+WINEPREFIX=$P timeout 120 "$D/usr/lib/wine/wineserver" -w
 [ -e "$P/system.reg" ] || fail "wineboot made no prefix in $P"
 touch "$D/.candid-ok"
