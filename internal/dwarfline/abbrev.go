@@ -54,7 +54,8 @@ func (d *Data) abbrevTable(off uint64) *abbrevs {
 // parseAbbrevs reads the table at off, up to the abbreviation with the code last; 0 reads all of
 // it.
 func (d *Data) parseAbbrevs(off, last uint64) *abbrevs {
-	b := buf{b: d.sect.abbrev, off: off, order: d.order}
+	b := &d.cur.abbrev
+	b.seek(off, d.sect.abbrev.size)
 	a := &abbrevs{}
 	for d.abbrevWork < maxAbbrevWork {
 		code := b.uleb()

@@ -5,23 +5,91 @@ import (
 	"encoding/binary"
 )
 
-// buf reads one section forwards. A read beyond the end sets bad, and every further read returns 0,
-// so callers check once.
+const (
+	// firstWindow is how many bytes are read at once from a section in a file: an entry or a list of
+	// ranges is mostly shorter. If reading goes on behind them, twice as many are read each time, up
+	// to mostWindow.
+	firstWindow = 512
+	mostWindow  = 16 << 10
+)
+
+// buf reads one section forwards, from seek on. A read beyond the end sets bad, and every further
+// read returns 0, so callers check once. What take returns is valid until the next read.
 type buf struct {
-	b     []byte
-	off   uint64
+	s     *Section
 	order binary.ByteOrder
+	off   uint64 // of the next byte, in the section
+	end   uint64 // of what may be read, in the section
 	bad   bool
+
+	win  []byte // content of the section from base on; all of a section in memory
+	base uint64
+	lim  uint64 // end of what may be read from win, in the section
+	own  []byte // memory for win if the section is in a file
+}
+
+// seek sets what is read next: the bytes from off up to end.
+func (b *buf) seek(off, end uint64) {
+	b.bad = false
+	switch {
+	case b.s.r == nil:
+		b.win, b.base = b.s.mem, 0
+	case off < b.base || off > b.base+uint64(len(b.win)):
+		b.win, b.base = nil, off
+	}
+	b.off = off
+	b.limit(end)
+}
+
+// limit sets where reading ends.
+func (b *buf) limit(end uint64) {
+	b.end = min(end, b.s.size)
+	b.lim = min(b.base+uint64(len(b.win)), b.end)
+}
+
+// jump goes on reading at another place before the same end.
+func (b *buf) jump(off uint64) {
+	bad := b.bad
+	b.seek(off, b.end)
+	b.bad = bad
 }
 
 func (b *buf) take(n uint64) []byte {
-	if b.bad || b.off > uint64(len(b.b)) || n > uint64(len(b.b))-b.off {
-		b.bad = true
-		return nil
+	if b.bad || b.off > b.lim || n > b.lim-b.off {
+		if !b.fill(n) {
+			return nil
+		}
 	}
-	p := b.b[b.off : b.off+n]
+	p := b.win[b.off-b.base:][:n]
 	b.off += n
 	return p
+}
+
+// fill reads a piece of the section that begins at off and has at least n bytes. If that is not
+// possible it sets bad.
+func (b *buf) fill(n uint64) bool {
+	if b.bad = b.bad || b.s.r == nil || b.off > b.end || n > b.end-b.off || n > mostWindow; b.bad {
+		return false
+	}
+	size := uint64(max(firstWindow, min(2*len(b.win), mostWindow)))
+	size = min(max(size, n), b.end-b.off)
+	if uint64(cap(b.own)) < size {
+		b.own = make([]byte, size)
+	}
+	got, _ := b.s.r.ReadAt(b.own[:size], int64(b.off))
+	b.win, b.base = b.own[:got], b.off
+	b.lim = b.off + uint64(got)
+	b.bad = uint64(got) < n
+	return !b.bad
+}
+
+// skip goes on behind the next n bytes.
+func (b *buf) skip(n uint64) {
+	if b.bad || b.off > b.end || n > b.end-b.off {
+		b.bad = true
+		return
+	}
+	b.jump(b.off + n)
 }
 
 func (b *buf) u8() uint8 {
@@ -129,29 +197,17 @@ func (b *buf) offset(wide bool) uint64 {
 
 // skipString skips a zero-terminated string.
 func (b *buf) skipString() {
-	if b.bad || b.off > uint64(len(b.b)) {
-		b.bad = true
-		return
+	for {
+		if b.bad || b.off >= b.lim {
+			if !b.fill(1) {
+				return
+			}
+		}
+		rest := b.win[b.off-b.base : b.lim-b.base]
+		if i := bytes.IndexByte(rest, 0); i >= 0 {
+			b.off += uint64(i) + 1
+			return
+		}
+		b.off = b.lim
 	}
-	i := bytes.IndexByte(b.b[b.off:], 0)
-	if i < 0 {
-		b.bad = true
-		return
-	}
-	b.off += uint64(i) + 1
-}
-
-const maxString = 4 << 10
-
-// stringAt returns the zero-terminated string at off, cut at 4 KiB.
-func stringAt(b []byte, off uint64) string {
-	if off >= uint64(len(b)) {
-		return ""
-	}
-	b = b[off:]
-	b = b[:min(len(b), maxString)]
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		b = b[:i]
-	}
-	return string(b)
 }

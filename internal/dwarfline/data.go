@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"unsafe"
 )
 
 const (
@@ -41,7 +40,24 @@ type Place struct {
 }
 
 type sections struct {
-	info, abbrev, line, str, lineStr, strOffsets, addr, ranges, rnglists []byte
+	info, abbrev, line, str, lineStr, strOffsets, addr, ranges, rnglists Section
+}
+
+// cursors read the sections. None is used for two things at the same time.
+type cursors struct {
+	info, abbrev, line, strOffsets, addr, ranges, rnglists buf
+}
+
+// all returns the cursors.
+func (c *cursors) all() [7]*buf {
+	return [...]*buf{&c.info, &c.abbrev, &c.line, &c.strOffsets, &c.addr, &c.ranges, &c.rnglists}
+}
+
+// drop frees the memory that reading took.
+func (c *cursors) drop() {
+	for _, b := range c.all() {
+		b.win, b.own = nil, nil
+	}
 }
 
 // unit is one compilation unit.
@@ -76,6 +92,7 @@ type unitSpan struct {
 type Data struct {
 	order        binary.ByteOrder
 	sect         sections
+	cur          cursors
 	units        []unit
 	index        []unitSpan // sorted by lo
 	abbrevTables map[uint64]*abbrevs
@@ -108,42 +125,33 @@ func (d *Data) stopped() bool {
 	return false
 }
 
-// Open reads the units' headers. section returns the content of a .debug_ section by its name
-// without that prefix, decompressed, nil if the file has none; it bounds the size. stop becomes
-// Data.Stop.
-func Open(order binary.ByteOrder, section func(name string) ([]byte, error), stop func() bool) (*Data, error) {
+// Open reads the units' headers. section returns a .debug_ section by its name without that prefix,
+// decompressed; the zero value if the file has none. It bounds the size. stop becomes Data.Stop.
+func Open(order binary.ByteOrder, section func(name string) (Section, error), stop func() bool) (*Data, error) {
 	d := &Data{order: order, Stop: stop, abbrevTables: map[uint64]*abbrevs{}, names: map[uint64]subprogram{}, scopes: map[uint64]uint64{}}
 	for _, s := range []struct {
 		name string
-		to   *[]byte
-	}{{"info", &d.sect.info}, {"abbrev", &d.sect.abbrev}, {"line", &d.sect.line}, {"str", &d.sect.str},
-		{"line_str", &d.sect.lineStr}, {"str_offsets", &d.sect.strOffsets}, {"addr", &d.sect.addr},
-		{"ranges", &d.sect.ranges}, {"rnglists", &d.sect.rnglists}} {
-		b, err := section(s.name)
+		to   *Section
+		by   *buf
+	}{{"info", &d.sect.info, &d.cur.info}, {"abbrev", &d.sect.abbrev, &d.cur.abbrev}, {"line", &d.sect.line, &d.cur.line},
+		{"str", &d.sect.str, nil}, {"line_str", &d.sect.lineStr, nil}, {"str_offsets", &d.sect.strOffsets, &d.cur.strOffsets},
+		{"addr", &d.sect.addr, &d.cur.addr}, {"ranges", &d.sect.ranges, &d.cur.ranges}, {"rnglists", &d.sect.rnglists, &d.cur.rnglists}} {
+		found, err := section(s.name)
 		if err != nil {
 			return nil, err
 		}
-		*s.to = b
+		if *s.to = found; s.by != nil {
+			s.by.s, s.by.order = s.to, order
+		}
 	}
-	if len(d.sect.info) == 0 || len(d.sect.abbrev) == 0 {
+	if d.sect.info.size == 0 || d.sect.abbrev.size == 0 {
 		return nil, fmt.Errorf("%w: .debug_info or .debug_abbrev is missing", ErrNone)
 	}
 	if stop != nil && stop() {
 		return nil, fmt.Errorf("%w: reading it was given up", ErrNone)
 	}
-	d.readUnits()
 	g := &budget{left: maxUnitSpans}
-	var spans []span
-	for i := range d.units {
-		if d.work += 64; d.stopped() {
-			break
-		}
-		u := &d.units[i]
-		spans = d.readRoot(u, g, spans[:0])
-		for _, s := range spans {
-			d.index = append(d.index, unitSpan{s, int32(i)})
-		}
-	}
+	d.readUnits(g)
 	if err := d.indexRest(section, g); err != nil {
 		return nil, err
 	}
@@ -151,11 +159,12 @@ func Open(order binary.ByteOrder, section func(name string) ([]byte, error), sto
 		return nil, fmt.Errorf("%w: %d units, none with code", ErrNone, len(d.units))
 	}
 	slices.SortStableFunc(d.index, func(a, b unitSpan) int { return cmp.Compare(a.lo, b.lo) })
+	d.cur.drop()
 	return d, nil
 }
 
 // indexRest adds to the index the units whose roots list no addresses or not all.
-func (d *Data) indexRest(section func(string) ([]byte, error), g *budget) error {
+func (d *Data) indexRest(section func(string) (Section, error), g *budget) error {
 	rest := map[uint64]int32{}
 	for i := range d.units {
 		if u := &d.units[i]; u.root && u.haveLines {
@@ -170,11 +179,11 @@ func (d *Data) indexRest(section func(string) ([]byte, error), g *budget) error 
 	if len(rest) == 0 {
 		return nil
 	}
-	b, err := section("aranges")
+	s, err := section("aranges")
 	if err != nil {
 		return err
 	}
-	d.readAranges(b, g, func(off uint64, s span) {
+	d.readAranges(s, g, func(off uint64, s span) {
 		if i, ok := rest[off]; ok {
 			d.index = append(d.index, unitSpan{s, i})
 		}
@@ -182,19 +191,24 @@ func (d *Data) indexRest(section func(string) ([]byte, error), g *budget) error 
 	return nil
 }
 
-// readUnits finds the units. Units that cannot be parsed are left out.
-func (d *Data) readUnits() {
-	b := buf{b: d.sect.info, order: d.order}
-	for b.off < uint64(len(b.b)) && len(d.units) < maxUnits {
-		u := unit{off: b.off}
-		var n uint64
-		n, u.wide = b.length()
-		if b.bad || n > uint64(len(b.b))-b.off {
+// readUnits finds the units and the ranges of their code. Units that cannot be parsed are left out.
+func (d *Data) readUnits(g *budget) {
+	h, size := &d.cur.info, d.sect.info.size
+	var spans []span
+	for next := uint64(0); next < size && len(d.units) < maxUnits; {
+		if d.work += 64; d.stopped() {
 			return
 		}
-		u.end = b.off + n
-		h := buf{b: b.b[:u.end], off: b.off, order: d.order}
-		b.off = u.end
+		u := unit{off: next}
+		h.seek(next, size)
+		var n uint64
+		n, u.wide = h.length()
+		if h.bad || n > size-h.off {
+			return
+		}
+		u.end = h.off + n
+		next = u.end
+		h.limit(u.end)
 		u.version = h.u16()
 		const unitCompile, unitPartial = 1, 3
 		typ := uint8(unitCompile)
@@ -210,18 +224,23 @@ func (d *Data) readUnits() {
 		if h.bad || u.version < 2 || u.version > 5 || (u.addrSize != 4 && u.addrSize != 8) || (typ != unitCompile && typ != unitPartial) {
 			continue // type units and skeletons have no code of their own
 		}
+		spans = d.readRoot(&u, g, spans[:0])
+		for _, s := range spans {
+			d.index = append(d.index, unitSpan{s, int32(len(d.units))})
+		}
 		d.units = append(d.units, u)
 	}
 }
 
 // readRoot reads a unit's first entry and appends the address ranges of its code.
 func (d *Data) readRoot(u *unit, g *budget, out []span) []span {
-	b := buf{b: d.sect.info[:u.end], off: u.dies, order: d.order}
-	peek := b
-	u.abbrevs = d.parseAbbrevs(u.abbrev, peek.uleb())
+	b := &d.cur.info
+	b.seek(u.dies, u.end)
+	u.abbrevs = d.parseAbbrevs(u.abbrev, b.uleb())
 	defer func() { u.abbrevs = nil }()
+	b.seek(u.dies, u.end)
 	var e die
-	if !d.readDIE(&b, u, &e) {
+	if !d.readDIE(b, u, &e) {
 		return out
 	}
 	// The bases come first: other attributes are relative to them.
@@ -307,14 +326,4 @@ func (d *Data) unitOf(off uint64) *unit {
 		return nil
 	}
 	return &d.units[i]
-}
-
-// Memory returns about how many bytes of memory d takes, without what look-ups add.
-func (d *Data) Memory() int {
-	n := len(d.units)*int(unsafe.Sizeof(unit{})) + len(d.index)*int(unsafe.Sizeof(unitSpan{}))
-	for _, b := range [][]byte{d.sect.info, d.sect.abbrev, d.sect.line, d.sect.str, d.sect.lineStr,
-		d.sect.strOffsets, d.sect.addr, d.sect.ranges, d.sect.rnglists} {
-		n += len(b)
-	}
-	return n
 }

@@ -1,12 +1,20 @@
 package dwarfline
 
 import (
+	"bytes"
 	"encoding/binary"
+	"io"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/hostinfo"
 )
+
+// stored returns a section that is read in pieces.
+func stored(b []byte) Section {
+	return Stored(io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))))
+}
 
 // FuzzData feeds the reader arbitrary sections. (Package symbol fuzzes it with
 // damaged real programs.)
@@ -28,26 +36,36 @@ func FuzzData(f *testing.F) {
 	f.Add(info, abbrev, line, []byte("x\x00"), []byte{0}, uint64(0x1005))
 	f.Fuzz(func(t *testing.T, info, abbrev, line, str, other []byte, addr uint64) {
 		start := hostinfo.OwnCPU() // not the elapsed time, which other processes use too
-		d, err := Open(binary.LittleEndian, func(name string) ([]byte, error) {
+		content := func(name string) []byte {
 			switch name {
 			case "info":
-				return info, nil
+				return info
 			case "abbrev":
-				return abbrev, nil
+				return abbrev
 			case "line":
-				return line, nil
+				return line
 			case "str", "line_str":
-				return str, nil
+				return str
 			}
-			return other, nil
-		}, nil)
+			return other
+		}
+		d, err := Open(binary.LittleEndian, func(name string) (Section, error) { return Bytes(content(name)), nil }, nil)
+		in, failed := Open(binary.LittleEndian, func(name string) (Section, error) { return stored(content(name)), nil }, nil)
+		if (err == nil) != (failed == nil) {
+			t.Fatalf("from memory %v, from a file %v", err, failed)
+		}
 		if err != nil {
 			return
 		}
-		d.Lookup(addr, nil)
+		ask := func(addr uint64) {
+			if a, b := d.Lookup(addr, nil), in.Lookup(addr, nil); !slices.Equal(a, b) {
+				t.Fatalf("%#x: from memory %+v, from a file %+v", addr, a, b)
+			}
+		}
+		ask(addr)
 		for _, s := range d.index[:min(len(d.index), 64)] {
-			d.Lookup(s.lo, nil)
-			d.Lookup(s.hi-1, nil)
+			ask(s.lo)
+			ask(s.hi - 1)
 		}
 		if took := hostinfo.OwnCPU() - start; took > 3*time.Second {
 			t.Errorf("took %v", took)
@@ -65,8 +83,8 @@ func TestSmallUnit(t *testing.T) {
 		2, 'f', 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0x20, 0, 0, 0,
 		3, 24, 0, 0, 0, 4, 0x10, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0}
 	info[0] = byte(len(info) - 4)
-	d, err := Open(binary.LittleEndian, func(name string) ([]byte, error) {
-		return map[string][]byte{"info": info, "abbrev": abbrev}[name], nil
+	d, err := Open(binary.LittleEndian, func(name string) (Section, error) {
+		return Bytes(map[string][]byte{"info": info, "abbrev": abbrev}[name]), nil
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

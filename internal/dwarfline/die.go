@@ -190,7 +190,7 @@ func (b *buf) form(form uint16, implicit int64, u *unit) value {
 	case formData8, formRef8, formRefSig8, formRefSup8:
 		v.v = b.u64()
 	case formData16:
-		b.take(16)
+		b.skip(16)
 	case formSdata:
 		v.v = uint64(b.sleb())
 	case formUdata, formRefUdata, formStrx, formAddrx, formLoclistx, formRnglistx, formGNUAddrIndex, formGNUStrIndex:
@@ -207,13 +207,13 @@ func (b *buf) form(form uint16, implicit int64, u *unit) value {
 		v.v = b.off
 		b.skipString()
 	case formBlock1:
-		b.take(uint64(b.u8()))
+		b.skip(uint64(b.u8()))
 	case formBlock2:
-		b.take(uint64(b.u16()))
+		b.skip(uint64(b.u16()))
 	case formBlock4:
-		b.take(uint64(b.u32()))
+		b.skip(uint64(b.u32()))
 	case formBlock, formExprloc:
-		b.take(b.uleb())
+		b.skip(b.uleb())
 	case formFlagPresent:
 		v.v = 1
 	case formImplicitConst:
@@ -239,25 +239,26 @@ func (u *unit) ref(v value) (uint64, bool) {
 func (d *Data) str(u *unit, v value) string {
 	switch v.form {
 	case formString:
-		return stringAt(d.sect.info, v.v)
+		return d.sect.info.text(v.v)
 	case formStrp:
-		return stringAt(d.sect.str, v.v)
+		return d.sect.str.text(v.v)
 	case formLineStrp:
-		return stringAt(d.sect.lineStr, v.v)
+		return d.sect.lineStr.text(v.v)
 	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
 		size := uint64(4)
 		if u.wide {
 			size = 8
 		}
-		if v.v > uint64(len(d.sect.strOffsets)) {
+		if v.v > d.sect.strOffsets.size {
 			return ""
 		}
-		b := buf{b: d.sect.strOffsets, off: u.strBase + v.v*size, order: d.order}
+		b := &d.cur.strOffsets
+		b.seek(u.strBase+v.v*size, d.sect.strOffsets.size)
 		off := b.offset(u.wide)
 		if b.bad {
 			return ""
 		}
-		return stringAt(d.sect.str, off)
+		return d.sect.str.text(off)
 	}
 	return ""
 }
@@ -274,10 +275,11 @@ func (d *Data) addr(u *unit, v value) (uint64, bool) {
 }
 
 func (d *Data) indexedAddr(u *unit, i uint64) (uint64, bool) {
-	if i > uint64(len(d.sect.addr)) {
+	if i > d.sect.addr.size {
 		return 0, false
 	}
-	b := buf{b: d.sect.addr, off: u.addrBase + i*uint64(u.addrSize), order: d.order}
+	b := &d.cur.addr
+	b.seek(u.addrBase+i*uint64(u.addrSize), d.sect.addr.size)
 	a := b.uint(u.addrSize)
 	return a, !b.bad
 }

@@ -69,13 +69,14 @@ func (d *Data) readFunctions(u *unit) *unitCode {
 	var stack [maxDepth]level
 	depth := 0
 	cur := level{-1, -1, 0}
-	b := buf{b: d.sect.info[:u.end], off: u.dies, order: d.order}
+	b := &d.cur.info
+	b.seek(u.dies, u.end)
 	g := &budget{left: maxUnitNodes * 2}
 	var e die
 	var spans []span
 	for n := 0; n < maxUnitDIEs && !b.bad && b.off < u.end && len(c.nodes) < maxUnitNodes && g.left > 0 && !d.stopped(); n++ {
 		at := b.off
-		if !d.readDIE(&b, u, &e) {
+		if !d.readDIE(b, u, &e) {
 			if depth == 0 || b.bad {
 				break
 			}
@@ -122,7 +123,7 @@ func (d *Data) readFunctions(u *unit) *unitCode {
 		}
 		if !scope(e.tag) {
 			if sib, ok := u.ref(e.sibling); ok && sib > b.off && sib <= u.end {
-				b.off = sib
+				b.jump(sib)
 				continue
 			}
 		}

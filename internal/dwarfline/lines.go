@@ -98,7 +98,7 @@ func (d *Data) file(t *lineTable, n uint32) string {
 // lineString is str for the values of a line table.
 func (d *Data) lineString(u *unit, v value) string {
 	if v.form == formString {
-		return stringAt(d.sect.line, v.v)
+		return d.sect.line.text(v.v)
 	}
 	return d.str(u, v)
 }
@@ -107,12 +107,14 @@ func (d *Data) lineString(u *unit, v value) string {
 // what it could read.
 func (d *Data) readLines(u *unit) *lineTable {
 	t := &lineTable{unit: u, paths: map[uint32]string{}}
-	b := buf{b: d.sect.line, off: u.stmtList, order: d.order}
+	b := &d.cur.line
+	b.seek(u.stmtList, d.sect.line.size)
 	n, wide := b.length()
-	if b.bad || n > uint64(len(b.b))-b.off {
+	if b.bad || n > b.end-b.off {
 		return t
 	}
-	b.b = b.b[:b.off+n]
+	end := b.off + n
+	b.limit(end)
 	p := program{addrSize: u.addrSize}
 	version := b.u16()
 	if version < 2 || version > 5 {
@@ -123,7 +125,7 @@ func (d *Data) readLines(u *unit) *lineTable {
 		b.u8() // segment selectors are not used anywhere
 	}
 	headLen := b.offset(wide)
-	if b.bad || headLen > uint64(len(b.b))-b.off {
+	if b.bad || headLen > end-b.off {
 		return t
 	}
 	start := b.off + headLen
@@ -136,18 +138,20 @@ func (d *Data) readLines(u *unit) *lineTable {
 	if b.bad || p.lineRange == 0 || p.opcodeBase == 0 {
 		return t
 	}
-	p.lengths = b.take(uint64(p.opcodeBase) - 1)
-	h := b
-	h.b = h.b[:start]
-	if version >= 5 {
-		d.fileTables5(t, u, &h, wide)
-	} else {
-		fileTables4(t, &h)
+	p.lengths = slices.Clone(b.take(uint64(p.opcodeBase) - 1))
+	if b.bad {
+		return t
 	}
-	b.off = start
+	b.limit(start)
+	if version >= 5 {
+		d.fileTables5(t, u, b, wide)
+	} else {
+		fileTables4(t, b)
+	}
+	b.seek(start, end)
 	p.discriminators = d.Discriminators
 	p.stopped = d.stopped
-	p.run(t, &b)
+	p.run(t, b)
 	slices.SortStableFunc(t.sequences, func(a, b sequence) int { return cmp.Compare(a.lo, b.lo) })
 	return t
 }
@@ -272,7 +276,7 @@ func (p *program) run(t *lineTable, b *buf) {
 		}
 		discriminator = 0
 	}
-	for !b.bad && b.off < uint64(len(b.b)) && len(t.rows) < maxRows && !p.stopped() {
+	for !b.bad && b.off < b.end && len(t.rows) < maxRows && !p.stopped() {
 		op := b.u8()
 		switch {
 		case op >= p.opcodeBase:
@@ -282,7 +286,7 @@ func (p *program) run(t *lineTable, b *buf) {
 			emit()
 		case op == 0:
 			n := b.uleb()
-			if b.bad || n > uint64(len(b.b))-b.off {
+			if b.bad || n > b.end-b.off {
 				return
 			}
 			end := b.off + n
@@ -312,7 +316,7 @@ func (p *program) run(t *lineTable, b *buf) {
 				b.skipString()
 				t.files = append(t.files, fileName{name: value{formString, at}, dir: uint32(b.uleb())})
 			}
-			b.off = end
+			b.jump(end)
 		case op == opCopy:
 			emit()
 		case op == opAdvancePC:

@@ -119,7 +119,8 @@ func (d *Data) entryAt(off uint64) (*unit, die, bool) {
 	if u.abbrevs == nil {
 		u.abbrevs = d.abbrevTable(u.abbrev)
 	}
-	b := buf{b: d.sect.info[:u.end], off: off, order: d.order}
-	ok := d.readDIE(&b, u, &e)
+	b := &d.cur.info
+	b.seek(off, u.end)
+	ok := d.readDIE(b, u, &e)
 	return u, e, ok
 }

@@ -42,7 +42,8 @@ func (d *Data) spans(u *unit, e *die, g *budget, out []span) []span {
 
 // rangeList4 reads .debug_ranges: pairs relative to a base, ended by zeros.
 func (d *Data) rangeList4(u *unit, v value, g *budget, add func(lo, hi uint64)) {
-	b := buf{b: d.sect.ranges, off: v.v, order: d.order}
+	b := &d.cur.ranges
+	b.seek(v.v, d.sect.ranges.size)
 	base := u.low
 	escape := ^uint64(0)
 	if u.addrSize == 4 {
@@ -63,16 +64,17 @@ func (d *Data) rangeList4(u *unit, v value, g *budget, add func(lo, hi uint64)) 
 
 // rangeList5 reads .debug_rnglists (DWARF 5, 2.17.3).
 func (d *Data) rangeList5(u *unit, v value, g *budget, add func(lo, hi uint64)) {
+	b, size := &d.cur.rnglists, d.sect.rnglists.size
 	off := v.v
 	if v.form == formRnglistx {
-		size := uint64(4)
+		each := uint64(4)
 		if u.wide {
-			size = 8
+			each = 8
 		}
-		if v.v > uint64(len(d.sect.rnglists)) {
+		if v.v > size {
 			return
 		}
-		b := buf{b: d.sect.rnglists, off: u.rngBase + v.v*size, order: d.order}
+		b.seek(u.rngBase+v.v*each, size)
 		off = u.rngBase + b.offset(u.wide)
 		if b.bad {
 			return
@@ -88,7 +90,7 @@ func (d *Data) rangeList5(u *unit, v value, g *budget, add func(lo, hi uint64)) 
 		startEnd     = 6
 		startLength  = 7
 	)
-	b := buf{b: d.sect.rnglists, off: off, order: d.order}
+	b.seek(off, size)
 	base := u.low
 	for g.spend() && !b.bad {
 		switch b.u8() {

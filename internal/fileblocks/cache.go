@@ -1,7 +1,7 @@
 // Package fileblocks reads small pieces of files without holding the files in memory.
 //
-// Symbol tables, unwind tables and Go's table of functions are large, and a profile needs little of
-// each. A Reader caches the blocks that were used last; all Readers of the program share a fixed
+// Symbol tables, unwind tables, debug information and Go's table of functions are large, and a profile
+// needs little of each. A Reader caches the blocks that were used last; all Readers of the program share a fixed
 // number of them. The files are read, not mapped: if a file is truncated while it is used, a read
 // fails, where access to a mapping would be a fatal fault.
 package fileblocks

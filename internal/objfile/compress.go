@@ -21,15 +21,38 @@ var ErrStopped = errors.New("its unpacking was ended")
 // DebugSection reads .debug_<name>, decompressed, at most limit bytes. It is nil without an error if the file
 // has none. Unpacking ends with ErrStopped once stop, if it is not nil, returns true.
 func (f *File) DebugSection(name string, limit uint64, stop func() bool) ([]byte, error) {
-	s := f.Section(".debug_" + name)
-	if s == nil {
-		s = f.Section(oldPacked + name)
-	}
+	s := f.debugSection(name)
 	if s == nil {
 		return nil, nil
 	}
 	return f.data(s, limit, stop)
 }
+
+func (f *File) debugSection(name string) *Section {
+	if s := f.Section(".debug_" + name); s != nil {
+		return s
+	}
+	return f.Section(oldPacked + name)
+}
+
+// StoredDebugSection returns a reader of .debug_<name> that holds nothing in memory. It is nil without an
+// error if the file has none, or if it is compressed. The error wraps ErrTooLarge if it has more than limit
+// bytes, and io.ErrUnexpectedEOF if the file ends before.
+func (f *File) StoredDebugSection(name string, limit uint64) (*io.SectionReader, error) {
+	s := f.debugSection(name)
+	switch {
+	case s == nil || s.Compressed():
+		return nil, nil
+	case s.Size > limit:
+		return nil, fmt.Errorf("section %s of %d bytes: %w", s.Name, s.Size, ErrTooLarge)
+	case s.Offset > uint64(f.size) || s.Size > uint64(f.size)-s.Offset:
+		return nil, fmt.Errorf("section %s: %w", s.Name, io.ErrUnexpectedEOF)
+	}
+	return f.SectionReader(s), nil
+}
+
+// Compressed reports whether the section's content is compressed, in either way.
+func (s *Section) Compressed() bool { return s.Packed() || strings.HasPrefix(s.Name, oldPacked) }
 
 // Data reads a section's bytes, decompressed, at most limit of them.
 func (f *File) Data(s *Section, limit uint64) ([]byte, error) { return f.data(s, limit, nil) }

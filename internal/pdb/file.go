@@ -28,6 +28,7 @@ type File struct {
 	names   []byte         // of source files
 	types   records
 	ids     records
+	parsed  int // bytes of the modules that have been parsed
 }
 
 // module is what was one object file.

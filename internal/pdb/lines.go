@@ -55,6 +55,7 @@ func (f *File) parse(m *module) {
 	if err != nil || uint64(m.symbols)+uint64(m.old)+uint64(m.lines) > uint64(len(b)) || m.symbols < 4 {
 		return
 	}
+	f.parsed += 2 * len(b) // with what is made of them
 	le := binary.LittleEndian
 	var open []int // indices of sites that have not ended
 	for kind, r := range each(b[4:m.symbols]) {

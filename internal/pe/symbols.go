@@ -126,6 +126,20 @@ func (m *Image) SectionName(s *Section) string {
 // SectionData reads a section's content, at most limit bytes, as it is in the file. The error wraps
 // ErrAbsent or ErrFormat.
 func (m *Image) SectionData(name string, limit uint64) ([]byte, error) {
+	r, err := m.SectionReader(name, limit)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, r.Size())
+	if n, err := r.ReadAt(b, 0); n < len(b) {
+		return nil, fmt.Errorf("%w: section %s ends after %d of %d bytes: %v", ErrFormat, name, n, len(b), err)
+	}
+	return b, nil
+}
+
+// SectionReader returns a reader of a section's content as it is in the file, which has at most limit
+// bytes. Nothing of it is held in memory. The error wraps ErrAbsent or ErrFormat.
+func (m *Image) SectionReader(name string, limit uint64) (*io.SectionReader, error) {
 	for i := range m.Sections {
 		s := &m.Sections[i]
 		if m.loaded || s.Raw == 0 || m.SectionName(s) != name {
@@ -135,12 +149,12 @@ func (m *Image) SectionData(name string, limit uint64) ([]byte, error) {
 		if uint64(n) > limit {
 			return nil, fmt.Errorf("section %s of %d bytes, of which %d may be read: %w", name, n, limit, ErrFormat)
 		}
-		// The buffer grows with the data, so that a false size costs nothing.
-		b, err := io.ReadAll(io.NewSectionReader(m.r, int64(s.Offset), int64(n)))
-		if err != nil || len(b) < int(n) {
-			return nil, fmt.Errorf("%w: section %s ends after %d of %d bytes", ErrFormat, name, len(b), n)
+		r := io.NewSectionReader(m.r, int64(s.Offset), int64(n))
+		var last [1]byte
+		if got, _ := r.ReadAt(last[:], int64(n)-1); got < len(last) {
+			return nil, fmt.Errorf("%w: the file ends before the %d bytes of section %s", ErrFormat, n, name)
 		}
-		return b, nil
+		return r, nil
 	}
 	return nil, fmt.Errorf("section %s: %w", name, ErrAbsent)
 }

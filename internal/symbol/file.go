@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"time"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
 	"github.com/candid-profiler/candid/internal/fileblocks"
 	"github.com/candid-profiler/candid/internal/objfile"
 	"github.com/candid-profiler/candid/internal/target"
 )
-
-const maxDWARF = 128 << 20 // bytes in one file; a larger one is named by its symbols only
 
 // Options say where a file's symbols may be besides the file itself.
 type Options struct {
@@ -60,6 +58,8 @@ type File struct {
 	haveBounds bool
 	lines      *dwarfline.Data
 	haveLines  bool
+	unpacking  time.Duration // how long it took to unpack the debug information; 0: it is not compressed
+	dozing     bool          // unpacked debug information was freed
 	notes      []error
 }
 
@@ -265,96 +265,4 @@ func (f *File) functionBounds(addr uint64) (span, bool) {
 		f.bounds = openBounds(f.m)
 	}
 	return f.bounds.find(addr)
-}
-
-// Lines appends the source positions of addr to out, innermost first: the inlined functions and
-// last the one that was compiled. It appends nothing if the file has no line information for addr.
-func (f *File) Lines(addr uint64, out []dwarfline.Place) []dwarfline.Place {
-	if f.opt.NoLines {
-		return out
-	}
-	if f.pe != nil {
-		return f.pe.places(addr, out)
-	}
-	// Go's own tables say the same as its DWARF, and need not be read as a whole.
-	if got := f.goTable.places(addr, out); len(got) > len(out) {
-		return got
-	}
-	if f.readLines(); f.lines != nil {
-		turn := f.opt.Budget.turn()
-		defer turn.done()
-		f.lines.Stop = turn.stop()
-		return f.lines.Lookup(addr, out)
-	}
-	if file, line, ok := f.goTable.line(addr); ok {
-		return append(out, dwarfline.Place{File: file, Line: line})
-	}
-	return out
-}
-
-// readLines reads the line information, once.
-func (f *File) readLines() {
-	if f.pe != nil {
-		f.pe.readLines()
-	} else if !f.haveLines && !f.opt.NoLines {
-		f.haveLines = true
-		f.lines = f.openLines()
-	}
-}
-
-// hasLines reports whether there is line information to read.
-func (f *File) hasLines() bool {
-	if f.pe != nil {
-		return f.pe.linesMemory() > 0
-	}
-	return (f.m.describes() || f.debug.describes()) && (f.goTable == nil || f.goTable.inlining == nil || !f.goTable.covers(f.m))
-}
-
-// describes reports whether the image has debugging information.
-func (m *image) describes() bool {
-	return m != nil && (m.Section(".debug_info") != nil || m.Section(".zdebug_info") != nil)
-}
-
-func (f *File) openLines() *dwarfline.Data {
-	turn := f.opt.Budget.turn()
-	defer turn.done()
-	for _, m := range []*image{f.m, f.debug} {
-		if !m.describes() {
-			continue
-		}
-		left, stop := uint64(maxDWARF), turn.stop()
-		d, err := dwarfline.Open(m.Order, func(name string) ([]byte, error) {
-			b, err := m.DebugSection(name, left, stop)
-			left -= min(left, uint64(len(b)))
-			return b, err
-		}, stop)
-		if err != nil {
-			f.notes = append(f.notes, fmt.Errorf("line information: %w", err))
-			continue
-		}
-		d.Discriminators = f.opt.Discriminators
-		return d
-	}
-	return nil
-}
-
-// linesMemory returns about how many bytes of memory the line information takes.
-func (f *File) linesMemory() (n uint64) {
-	if f.pe != nil {
-		return f.pe.linesMemory()
-	}
-	for _, m := range []*image{f.m, f.debug} {
-		if !m.describes() {
-			continue
-		}
-		for i := range m.Sections {
-			switch s := &m.Sections[i]; {
-			case s.Type == elf.SHT_NOBITS:
-			case strings.HasPrefix(s.Name, ".zdebug_"), strings.HasPrefix(s.Name, ".debug_"):
-				n += min(m.UnpackedSize(s), maxDWARF)
-			}
-		}
-		break // the first image that has any is used
-	}
-	return n
 }

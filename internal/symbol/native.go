@@ -82,6 +82,7 @@ type nativeFile struct {
 	released bool    // its content was released: it has to be read again
 	told     bool    // Opened was called
 	frames   map[uint64][]Frame
+	lookedUp time.Time // when an address was last named that is not in frames
 }
 
 // here reports whether the file has been read.
@@ -169,11 +170,16 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 	}
 	known, ok := nf.frames[addr]
 	if !ok {
+		if n.wakes(nf, addr) {
+			nf.wait(n.Budget)
+		}
 		if nf.frames == nil || len(nf.frames) >= maxCached {
 			nf.frames = map[uint64][]Frame{}
 		}
 		known = n.name(nf, addr)
-		nf.frames[addr] = known
+		if nf.lookedUp = time.Now(); nf.f == nil || !nf.f.dozing {
+			nf.frames[addr] = known
+		}
 	}
 	at := len(out)
 	out = append(out, known...)
@@ -190,7 +196,26 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 // Prepare implements Preparer. Code without a file is read at once, or named in another way.
 func (n *Native) Prepare(f walk.Frame) bool {
 	p, ok := n.loc.Locate(f)
-	return !ok || p.File == (fileid.ID{}) || n.file(p).here()
+	if !ok || p.File == (fileid.ID{}) {
+		return true
+	}
+	nf := n.file(p)
+	return nf.here() && !n.wakes(nf, lookupAddr(p.Addr, f.Flags))
+}
+
+// wakes begins to read the source lines of a file again that dozes, if the name of addr needs them, and
+// reports whether it did. A process that may end soon does without them.
+func (n *Native) wakes(nf *nativeFile, addr uint64) bool {
+	if nf.f == nil || !nf.f.dozing || n.Fleeting != nil && n.Fleeting() {
+		return false
+	}
+	if _, known := nf.frames[addr]; known {
+		return false
+	}
+	nf.coming, nf.early = make(chan opened, 1), make(chan opened, 1)
+	nf.early <- opened{f: nf.f.withoutLines(), brief: true}
+	go readAgain(nf.opened, n.Wanted, n.Room, nf.coming)
+	return true
 }
 
 // unnumbered returns an id for what the kernel maps without a file, such as the vdso: no device has
@@ -320,7 +345,7 @@ func (n *Native) file(p Place) *nativeFile {
 // they are.
 func (f *File) withoutLines() *File {
 	c := *f
-	c.opt.NoLines, c.haveLines, c.lines, c.close = true, true, nil, nil
+	c.opt.NoLines, c.haveLines, c.lines, c.dozing, c.close = true, true, nil, false, nil
 	return &c
 }
 

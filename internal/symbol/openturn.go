@@ -58,11 +58,32 @@ func readInTurn(f *File, wanted func() bool, room func(uint64) bool) bool {
 		linesTurn.Lock()
 		defer linesTurn.Unlock()
 		// Much time may have passed before its turn.
-		if (wanted == nil || wanted()) && f.opt.Budget.wantsLines() && (room == nil || room(f.linesMemory())) {
+		expected := f.linesMemory()
+		if (wanted == nil || wanted()) && f.opt.Budget.wantsLines() && (room == nil || room(expected)) {
 			f.readLines()
-			return true
+			d := f.lineData()
+			if d == nil || room == nil {
+				return true
+			}
+			// A hostile file may list many more units and ranges than a compiler writes.
+			if takes := uint64(d.Memory()); takes <= expected || room(takes-expected) {
+				return true
+			}
 		}
 	}
-	f.haveLines = true // even if there are none
+	f.dropLines()
 	return false
+}
+
+// readAgain reads the source lines of a file that dozes, and sends the result.
+func readAgain(o opened, wanted func() bool, room func(uint64) bool, to chan<- opened) {
+	defer func() {
+		if r := recover(); r != nil {
+			o.f.dropLines()
+			o.f.notes = append(o.f.notes, fmt.Errorf("candid has a fault, please report it: reading source lines: %v", r))
+		}
+		to <- o
+	}()
+	o.f.wake()
+	o.brief = !readInTurn(o.f, wanted, room)
 }

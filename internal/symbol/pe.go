@@ -251,7 +251,7 @@ func (f *peFile) places(addr uint64, out []dwarfline.Place) []dwarfline.Place {
 		return out
 	}
 	if f.readLines(); f.lines != nil {
-		if out = f.lines.Lookup(f.Base+addr, out); len(out) > n {
+		if out = lookup(f.lines, f.opt.Budget, f.Base+addr, out); len(out) > n {
 			return out
 		}
 	}
@@ -284,14 +284,19 @@ func (f *peFile) readLines() {
 	if f.debug != nil {
 		from = f.debug
 	}
-	d, err := dwarfline.Open(binary.LittleEndian, func(name string) ([]byte, error) {
-		b, err := from.SectionData(".debug_"+name, left)
-		left -= min(left, uint64(len(b)))
+	turn := f.opt.Budget.turn()
+	defer turn.done()
+	d, err := dwarfline.Open(binary.LittleEndian, func(name string) (dwarfline.Section, error) {
+		r, err := from.SectionReader(".debug_"+name, left)
 		if errors.Is(err, pe.ErrAbsent) {
-			err = nil
+			return dwarfline.Section{}, nil
 		}
-		return b, err
-	}, nil)
+		if err != nil {
+			return dwarfline.Section{}, err
+		}
+		left -= uint64(r.Size())
+		return dwarfline.Stored(r), nil
+	}, turn.stop())
 	if err != nil {
 		f.notes = append(f.notes, fmt.Errorf("line information: %w", err))
 		return
@@ -305,6 +310,7 @@ func (f *peFile) linesMemory() (n uint64) {
 	if f.isGo() {
 		return 0 // Go's own tables say the same as its DWARF, and are not read as a whole
 	}
+	n = linesFixed
 	found, from := false, f.Image
 	if f.debug != nil {
 		from = f.debug
@@ -312,7 +318,7 @@ func (f *peFile) linesMemory() (n uint64) {
 	for i := range from.Sections {
 		s := &from.Sections[i]
 		if name := from.SectionName(s); strings.HasPrefix(name, ".debug_") {
-			n += min(uint64(s.Raw), maxDWARF)
+			n += min(uint64(s.Raw), maxDWARF) / linesShare
 			found = found || name == ".debug_info"
 		}
 	}

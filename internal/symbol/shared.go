@@ -3,6 +3,7 @@ package symbol
 import (
 	"cmp"
 	"slices"
+	"time"
 	"unsafe"
 	"weak"
 
@@ -115,8 +116,24 @@ func (s *Shared) users() (out []*nativeFile) {
 	return out
 }
 
+// Rest frees what can be read again of files in which no new address was looked up for some time:
+// first what look-ups have read of them, then debug information that was unpacked.
+func (s *Shared) Rest(now time.Time) {
+	for _, w := range s.held {
+		nf := w.Value()
+		if nf == nil || nf.released || !nf.here() || nf.f == nil {
+			continue
+		}
+		if nf.lookedUp.IsZero() {
+			nf.lookedUp = now
+		}
+		nf.f.rest(now.Sub(nf.lookedUp))
+	}
+}
+
 // Shrink frees the memory of the least recently used files, so that the others take at most this
-// many bytes. Users of such a file read it again when another name in it is requested.
+// many bytes, or little more: names that were looked up in files whose debug information had to be
+// unpacked stay. Users of such a file read it again when another name in it is requested.
 func (s *Shared) Shrink(bytes int) {
 	sum := 0
 	for _, nf := range s.users() {
@@ -125,6 +142,11 @@ func (s *Shared) Shrink(bytes int) {
 			continue
 		}
 		sum -= size
+		if nf.f.doze() {
+			// What is left of it is small, and names most of what it will be asked for.
+			sum += nf.size()
+			continue
+		}
 		for i, k := range s.order {
 			if s.files[k] == nf {
 				s.drop(i)
@@ -149,12 +171,19 @@ func (nf *nativeFile) size() int {
 
 // memory returns about how many bytes of memory the file's tables take.
 func (f *File) memory() int {
-	n := cap(f.table.syms) * int(unsafe.Sizeof(entry{}))
-	for i := range f.table.strings {
-		n += len(f.table.strings[i].mem)
+	t, pdb := &f.table, 0
+	if f.pe != nil {
+		t = &f.pe.table
+		if f.pe.pdb != nil {
+			pdb = f.pe.pdb.Memory()
+		}
 	}
-	if f.lines != nil {
-		n += f.lines.Memory()
+	n := cap(t.syms) * int(unsafe.Sizeof(entry{}))
+	for i := range t.strings {
+		n += cap(t.strings[i].mem)
 	}
-	return n + len(f.named)*frameBytes
+	if d := f.lineData(); d != nil {
+		n += d.Memory()
+	}
+	return n + pdb + len(f.named)*frameBytes
 }
