@@ -14,12 +14,15 @@ import (
 // wait takes up to 48 while candid gets too little of the CPUs, garbage and what Go's runtime needs
 // take some 25. The rest is for what lives on the heap, which is freed in a fixed order:
 //
-//  1. Source lines are read only up to linesHeap. They are by far the largest part of what is
-//     kept of a file, and the part that can most easily be done without.
+//  1. Source lines are read only up to linesHeap. If the debug information of a file is compressed, it
+//     is by far the largest part of what is kept of it, and the part that can most easily be done
+//     without; if it is not, most of it stays in the file. What look-ups have left is freed once no new
+//     address of the file was looked up for some time, and what was unpacked after a longer time.
 //  2. Copies of targets' pages take allPages at most: the copies for the processes that were
 //     sampled longest ago are freed first.
-//  3. Above allHeap the least recently used files are freed, until the heap is small enough. They
-//     are read again when a name in them is needed that has not been looked up yet.
+//  3. Above allHeap the least recently used files are freed, until the heap is small enough: of those
+//     with compressed debug information that first. They are read again when a name in them is needed
+//     that has not been looked up yet.
 //
 // Unwind tables and Go's function tables are not kept at all (see fileblocks).
 const (
@@ -159,6 +162,7 @@ func (s *session) thin(now time.Time) {
 		p.target.Memory().Forget()
 		p.code.Native.Forget()
 	}
+	s.names.Rest(now)
 	if n := s.room.excess(metric("/gc/heap/live:bytes"), metric("/gc/cycles/total:gc-cycles")); n > 0 {
 		s.names.Shrink(max(s.names.Held()-n, 0))
 	}
