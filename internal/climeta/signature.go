@@ -33,6 +33,9 @@ func (m *Metadata) Parameters(of Method, owner, own []string) (string, bool) {
 	return strings.Join(out, ", "), !s.bad
 }
 
+// unknownType stands for a type whose name is not known.
+const unknownType = "?"
+
 // signature is the rest of a signature that is being read.
 type signature struct {
 	m              *Metadata
@@ -91,6 +94,14 @@ const (
 	elemPinned    = 0x45
 )
 
+// Element types of signatures that were compiled ahead of time (docs/design/coreclr/botr/
+// readytorun-format.md, "Fixups").
+const (
+	elemNativeValueType = 0x3d
+	elemCanon           = 0x3e
+	elemModule          = 0x3f
+)
+
 // typ reads a type (II.23.2.12).
 func (s *signature) typ(depth int) string {
 	if depth > maxDepth {
@@ -117,17 +128,9 @@ func (s *signature) typ(depth int) string {
 	case elemGeneric:
 		s.next()
 		name := s.named()
-		n := s.number()
-		if n > maxParams {
-			s.bad = true
+		args := s.args(depth)
+		if s.bad {
 			return ""
-		}
-		var args []string
-		for range n {
-			args = append(args, s.typ(depth+1))
-			if s.bad {
-				return ""
-			}
 		}
 		return Instantiate(name, args)
 	case elemModReq, elemModOpt:
@@ -137,6 +140,17 @@ func (s *signature) typ(depth int) string {
 		return s.typ(depth + 1)
 	case elemFunction:
 		return s.function(depth)
+	case elemCanon:
+		return "System.__Canon"
+	case elemNativeValueType:
+		return s.typ(depth + 1)
+	case elemModule: // what follows is numbered as in another module
+		s.number()
+		m := s.m
+		s.m = nil
+		s.typ(depth + 1)
+		s.m = m
+		return unknownType
 	default:
 		name := Primitive(c)
 		s.bad = s.bad || name == ""
@@ -197,6 +211,9 @@ func (s *signature) named() string {
 	if !ok || s.bad {
 		s.bad = true
 		return ""
+	}
+	if s.m == nil {
+		return unknownType
 	}
 	var t Type
 	switch table {

@@ -197,7 +197,11 @@ func (vm *VM) stands(c *code) bool {
 
 // unwinder returns the reader of the unwind information of a piece of code.
 func (vm *VM) unwinder(c *code) *winunwind.Unwinder {
-	return &winunwind.Unwinder{Reader: winunwind.At{Memory: vm.mem, Base: c.base}, Unix: !vm.system.Windows}
+	mem := vm.mem
+	if c.image != nil {
+		mem = c.image.mem
+	}
+	return &winunwind.Unwinder{Reader: winunwind.At{Memory: mem, Base: c.base}, Unix: !vm.system.Windows}
 }
 
 // body returns the step from a frame of a function whose prologue is complete; nil if there is none.

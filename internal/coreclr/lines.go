@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/clrdebug"
 	"github.com/candid-profiler/candid/internal/portablepdb"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // Entries of an image's debug directory (docs/design/specs/PE-COFF.md).
@@ -25,6 +26,8 @@ const (
 type Files struct {
 	// Open opens a file that the process knows by a path.
 	Open func(path string) (File, error)
+	// Hold returns the file of a mapping, which stays open after the process has ended; nil: files cannot be held.
+	Hold func(target.Mapping) (io.ReaderAt, error)
 	// At returns the path of the file that is mapped at an address, "" if none is.
 	At func(addr uint64) string
 	// Dir is the directory of the program's file.

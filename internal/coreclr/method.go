@@ -81,18 +81,16 @@ func (vm *VM) name(c *code) *named {
 		return &named{known: true, function: unloaded}
 	}
 	*n = named{known: true, function: unknownMethod}
-	if c.method == 0 {
-		return n
+	if c.method != 0 {
+		if d, ok := vm.methodDesc(c.method); ok && d.kind == descDynamic {
+			vm.nameDynamic(n, d)
+		} else if ok {
+			vm.nameMethod(n, d)
+		}
 	}
-	d, ok := vm.methodDesc(c.method)
-	if !ok {
-		return n
+	if n.function == unknownMethod && c.image != nil {
+		vm.nameByImage(n, c)
 	}
-	if d.kind == descDynamic {
-		vm.nameDynamic(n, d)
-		return n
-	}
-	vm.nameMethod(n, d)
 	return n
 }
 
@@ -135,14 +133,19 @@ func (vm *VM) nameMethod(n *named, d methodDesc) {
 		n.function = fmt.Sprintf("%s.[method %#x]", m.label(), 0x06000000|d.token)
 		return
 	}
-	def, ok := m.meta.Method(d.token)
+	nameDefinition(n, m, d.token, vm.typeArgs(d.table, t, 0), vm.methodArgs(d))
+}
+
+// nameDefinition names a method by the metadata of its module, with the arguments of its type and its
+// own; nil for those that are not known.
+func nameDefinition(n *named, m *module, row uint32, typeArgs, methodArgs []string) {
+	n.module, n.token = m, row
+	def, ok := m.meta.Method(row)
 	if !ok {
-		n.function = fmt.Sprintf("%s.[method %#x]", m.label(), 0x06000000|d.token)
+		n.function = fmt.Sprintf("%s.[method %#x]", m.label(), 0x06000000|row)
 		return
 	}
 	owner, _ := m.meta.Type(def.Owner)
-	typeArgs := vm.typeArgs(d.table, t, 0)
-	methodArgs := vm.methodArgs(d)
 	n.raw = symbol.Printable(owner.String() + "." + def.Name)
 	n.function = symbol.Printable(climeta.Readable(owner, def.Name, typeArgs, methodArgs))
 	params, methodParams := typeArgs, methodArgs
@@ -150,7 +153,7 @@ func (vm *VM) nameMethod(n *named, d methodDesc) {
 		params = m.meta.TypeParams(climeta.TypeDef, def.Owner)
 	}
 	if methodParams == nil {
-		methodParams = m.meta.TypeParams(climeta.MethodDef, d.token)
+		methodParams = m.meta.TypeParams(climeta.MethodDef, row)
 	}
 	if s, ok := m.meta.Parameters(def, params, methodParams); ok {
 		n.signature = symbol.Printable("(" + climeta.PlainNested(s) + ")")

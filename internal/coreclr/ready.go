@@ -19,6 +19,9 @@ type ready struct {
 	pairs     uint32
 	last      winunwind.Function // of the last look-up
 	lastIndex uint32
+	entries   *entryPoints // nil: not read yet
+	mem       memory       // of the process; what cannot be read there and never changes is read from file
+	file      *peImage     // nil: it is not mapped from a file that can be read
 }
 
 const (
@@ -50,7 +53,8 @@ func (vm *VM) readyOf(s *section) *ready {
 	if !ok1 || !ok2 || n == 0 || n > maxFunctions || functions < s.lo || functions >= s.hi {
 		return nil
 	}
-	s.ready = &ready{base: s.lo, functions: functions, count: n, methods: info + l.methods, starts: map[uint32]uint32{}}
+	s.ready = &ready{base: s.lo, functions: functions, count: n, methods: info + l.methods, starts: map[uint32]uint32{}, mem: vm.mem}
+	vm.hold(s.ready)
 	// The pairs and their number follow the table's (vm/readytoruninfo.h).
 	pairs, ok1 := vm.mem.Word(info + l.count + 8)
 	ok2 = vm.mem.Bytes(info+l.count+16, b[:])
@@ -63,7 +67,7 @@ func (vm *VM) readyOf(s *section) *ready {
 // function reads an entry of the table.
 func (vm *VM) function(r *ready, i uint32) (winunwind.Function, bool) {
 	var b [winunwind.FunctionSize]byte
-	if i >= r.count || !vm.mem.Bytes(r.functions+uint64(i)*winunwind.FunctionSize, b[:]) {
+	if i >= r.count || !r.mem.Bytes(r.functions+uint64(i)*winunwind.FunctionSize, b[:]) {
 		return winunwind.Function{}, false
 	}
 	return winunwind.ParseFunction(b[:]), true
@@ -158,7 +162,7 @@ func (vm *VM) bodyOf(r *ready, i uint32) (body uint32, method uint64, ok bool) {
 func (vm *VM) hotOf(r *ready, i uint32) (uint32, bool) {
 	pair := func(n uint32) (cold, hot uint32, ok bool) {
 		var b [8]byte
-		ok = vm.mem.Bytes(r.hotCold+8*uint64(n), b[:])
+		ok = r.mem.Bytes(r.hotCold+8*uint64(n), b[:])
 		return binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:]), ok
 	}
 	if r.pairs == 0 {

@@ -32,6 +32,11 @@ func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	id := f.Ref >> 32
 	if id == 0 || id >= uint64(len(vm.code.all)) {
 		s.Function = "[stub]"
+		// An image has nothing but stubs between its functions. Of code that was generated, it cannot be
+		// told any more whether it was a method's.
+		if in := vm.sectionOf(f.PC); vm.ended() && (in == nil || in.kind != image) {
+			s.Function, s.Kind, s.NoName = unknownMethod, walk.KindCompiled, true
+		}
 		return append(out, s)
 	}
 	c := vm.code.all[id]

@@ -31,7 +31,9 @@ var Runtime = runtimes.Runtime{
 	Launched: true,
 	// src/coreclr/jit/jitconfigvalues.h: it keeps what is known of inlined methods, and reports it.
 	InlineEnv: []string{"DOTNET_RichDebugInfo=1"},
-	Finder:    func() runtimes.Finder { return &finder{files: map[fileid.ID]*facts{}} },
+	Finder: func() runtimes.Finder {
+		return &finder{files: map[fileid.ID]*facts{}, held: map[fileid.ID]target.File{}}
+	},
 	// Methods of System.Private.CoreLib in which a thread waits. Which of them is innermost depends on
 	// the version, and on what was inlined. A worker without work is parked.
 	Waits: map[string]profile.State{
@@ -52,7 +54,10 @@ var Runtime = runtimes.Runtime{
 }
 
 // finder looks for CoreCLR in processes, and remembers which files hold it.
-type finder struct{ files map[fileid.ID]*facts }
+type finder struct {
+	files map[fileid.ID]*facts
+	held  map[fileid.ID]target.File // assemblies of processes, also of those that have ended
+}
 
 // facts are what a file says about the CoreCLR in it; nil: it has none.
 type facts struct {
@@ -65,6 +70,9 @@ type facts struct {
 
 // maxFiles bounds the files that are remembered.
 const maxFiles = 1 << 12
+
+// maxHeld bounds the files of assemblies that are kept open.
+const maxHeld = 256
 
 var _ runtimes.Finder = (*finder)(nil)
 
@@ -122,7 +130,7 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 		if k.restore != 0 {
 			at.Restore = bias + k.restore
 		}
-		return open(t, code, m.Path, exe, k.version, at, coreclr.System{})
+		return f.open(t, code, m.Path, exe, k.version, at, coreclr.System{})
 	}
 	if unplaced != "" {
 		return nil, fmt.Errorf("open CoreCLR of process %d: no mapping of %s matches its segments", t.PID, unplaced)
@@ -131,13 +139,13 @@ func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instanc
 }
 
 // open opens the runtime in a file of a process whose program is exe.
-func open(t *target.Process, code *native.Stepper, file, exe, version string, at coreclr.Symbols, on coreclr.System) (runtimes.Instance, error) {
+func (f *finder) open(t *target.Process, code *native.Stepper, file, exe, version string, at coreclr.Symbols, on coreclr.System) (runtimes.Instance, error) {
 	var known coreclr.Code
 	if code != nil {
 		known = code
 	}
 	on.Arch = t.Arch()
-	vm, err := coreclr.Open(t.Memory(), version, at, on, known, filesOf(t, exe))
+	vm, err := coreclr.Open(t.Memory(), version, at, on, known, f.filesOf(t, exe))
 	if errors.Is(err, coreclr.ErrNotReady) {
 		err = runtimes.Mark(err, runtimes.ErrNotReady)
 	}
@@ -152,8 +160,23 @@ func open(t *target.Process, code *native.Stepper, file, exe, version string, at
 }
 
 // filesOf returns the files of a process whose program is exe.
-func filesOf(t *target.Process, exe string) coreclr.Files {
+func (f *finder) filesOf(t *target.Process, exe string) coreclr.Files {
 	return coreclr.Files{
+		Hold: func(m target.Mapping) (io.ReaderAt, error) {
+			if file, ok := f.held[m.ID()]; ok {
+				return file, nil
+			}
+			file, err := t.OpenFile(m)
+			if err != nil {
+				return nil, err
+			}
+			// A file that is forgotten here is closed when no process that was seen needs it any more.
+			if len(f.held) >= maxHeld {
+				clear(f.held)
+			}
+			f.held[m.ID()] = file
+			return file, nil
+		},
 		Open: func(path string) (coreclr.File, error) { return t.OpenPath(path) },
 		At: func(addr uint64) string {
 			maps, err := t.Mappings()

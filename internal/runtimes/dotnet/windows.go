@@ -59,7 +59,7 @@ func (f *finder) openWindows(t *target.Process, code *native.Stepper) (runtimes.
 		case !errors.Is(err, wine.ErrNotWine):
 			return nil, runtimes.Mark(fmt.Errorf("open CoreCLR of process %d (%s): %w", t.PID, m.Path, err), runtimes.ErrNotReady)
 		}
-		return open(t, code, m.Path, m.Path, k.version, at, on)
+		return f.open(t, code, m.Path, m.Path, k.version, at, on)
 	}
 	return nil, nil
 }
