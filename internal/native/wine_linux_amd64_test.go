@@ -52,6 +52,7 @@ type windowsScore struct {
 	steps, right, wrong, short, incomplete, guessed int
 	moved, half                                     int            // the system call will return to another place; half: that is being written
 	images                                          map[string]int // instructions of each module
+	dispatched, between                             int            // instructions of Wine's dispatcher from which the call was found, and on its own stack
 }
 
 // compareWindows compares one walk with the shadow stack, which knows the calls since the breakpoint.
@@ -181,8 +182,16 @@ func (s *subject) dispatches(pc uint64) bool {
 func (s *subject) stepWindows(t *testing.T, w *wine.Process, limit int) (sc windowsScore) {
 	sc.images = map[string]int{}
 	var stub uint64
+	d := s.openDispatcher(t)
+	defer func() {
+		sc.dispatched, sc.between = d.right, d.between
+		if d.wrong > 0 {
+			t.Errorf("%d of %d instructions of Wine's dispatcher do not lead to the system call", d.wrong, d.right+d.between+d.wrong)
+		}
+	}()
 	for sc.steps < limit {
 		s.compareWindows(t, w, &sc, &stub)
+		d.check(t, s)
 		err := s.tr.Step()
 		if errors.Is(err, oracle.ErrExited) {
 			break
@@ -236,6 +245,9 @@ func TestWindowsEveryInstruction(t *testing.T) {
 			}
 			if sc.moved > 400 {
 				t.Errorf("%d system calls that return to another place, of %d instructions", sc.moved, sc.steps)
+			}
+			if i == 7 && fixture.Full(t) && sc.dispatched < 20 {
+				t.Errorf("only %d instructions of Wine's dispatcher", sc.dispatched)
 			}
 			if sc.steps < 2000 {
 				t.Errorf("only %d instructions", sc.steps)

@@ -10,6 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/wine"
 	"github.com/candid-profiler/candid/internal/winsys"
 )
 
@@ -22,6 +23,9 @@ type process struct {
 	waits   waitCalls
 	seen    uint64 // the round in which it was last in the list
 	cpu     uint64 // ns, when it was last listed; for the whole machine only
+
+	dispatcher *wine.Dispatcher // nil: none, or not found yet
+	asked      int              // how often it was looked for
 }
 
 // maxStacks is how many stacks of a thread are known: more than one if it runs fibers.
@@ -230,9 +234,9 @@ func (th *thread) onGoroutine(t *taken) bool {
 const copyAttempts = 3
 
 // copyThread stops a thread for a copy of its stack. It stops the thread again if it was on a stack
-// that was not known and is found, and if its stack could not be read: Wine's server, which reads
-// it, now and then fails to on a busy machine. Registers and stack are those of the last stop. took
-// is called with how long each stop took, in ns.
+// that was not known and is found, or between two stacks, and if its stack could not be read: Wine's
+// server, which reads it, now and then fails to on a busy machine. Registers and stack are those of
+// the last stop. took is called with how long each stop took, in ns.
 func (s *stopper) copyThread(th *thread, w *watchman, out *taken, took func(ns uint64)) verdict {
 	if !th.sought {
 		// Most threads of a program with many are never copied: all of them wait.
@@ -242,12 +246,25 @@ func (s *stopper) copyThread(th *thread, w *watchman, out *taken, took func(ns u
 	for left := copyAttempts - 1; ; left-- {
 		v := s.stop(th, w, out)
 		took(out.stood)
-		again := v == elsewhere && (th.onGoroutine(out) || th.foundAt(out.addr)) ||
-			v == copied && (len(out.stack) == 0 || th.goes && th.onGoroutine(out))
-		if !again || left == 0 {
+		if again := th.examine(v, out); !again || left == 0 {
 			return v
 		}
 	}
+}
+
+// examine looks at a copy, and reports whether the thread has to be stopped again.
+func (th *thread) examine(v verdict, out *taken) (again bool) {
+	switch v {
+	case elsewhere:
+		return th.betweenStacks(out) || th.onGoroutine(out) || th.foundAt(out.addr)
+	case copied:
+		if len(out.stack) == 0 {
+			return true
+		}
+		th.undoDispatch(out)
+		return th.goes && th.onGoroutine(out)
+	}
+	return false
 }
 
 // snapshot makes a sample of what was copied.
