@@ -98,8 +98,13 @@ func TestAgentLimits(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, t.TempDir(), "rate: 99\nlimits: {cpu: 0.001%, memory: 0}\n")
 	spin := spawned(t, exec.Command("bash", "-c", "while :; do for ((i = 0; i < 20000; i++)); do :; done; sleep 0.3; done"))
-	a.saysWithin(3*time.Minute, "sampling 2 times less often")
-	if s := a.status(); s.Rate > s.RateAsked/2 || s.RateAsked != 99 || !strings.Contains(s.Why, "its limit is") || !s.Ready {
+	a.saysWithin(3*time.Minute, "times less often")
+	// On a busy machine the engine may have slowed down by itself before the limit made it.
+	s := a.status()
+	for end := time.Now().Add(3 * time.Minute); !strings.Contains(s.Why, "its limit is") && time.Now().Before(end); s = a.status() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	if s.Rate > s.RateAsked/2 || s.RateAsked != 99 || !strings.Contains(s.Why, "its limit is") || !s.Ready {
 		t.Errorf("status %+v", s)
 	}
 	works(t, spin.Process.Pid, 100*time.Millisecond)

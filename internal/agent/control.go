@@ -64,7 +64,7 @@ func (a *Agent) status() Status {
 	s := Status{Version: a.o.Version, PID: os.Getpid(), Began: a.began, File: a.o.Path, Loaded: a.loaded, Refused: a.refused, Ready: a.ready, Engine: a.engine}
 	sinks := a.sinks
 	a.mu.Unlock()
-	times, why := a.limiter.rate()
+	times, why := a.rate()
 	s.Rate, s.RateAsked, s.Why = c.Rate/float64(times), c.Rate, why
 	m := &a.metrics
 	m.mu.Lock()

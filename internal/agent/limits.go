@@ -107,6 +107,22 @@ func (l *limiter) rate() (times int, why string) {
 	return max(l.times, 1), l.why
 }
 
+// rate returns the factor by which the machine is sampled less often than asked for, because of a limit or because
+// the engine cannot keep up, and why.
+func (a *Agent) rate() (times int, why string) {
+	times, why = a.limiter.rate()
+	a.mu.Lock()
+	rec := a.rec
+	a.mu.Unlock()
+	if rec == nil {
+		return times, why
+	}
+	if n, because := rec.Pace(); n > times {
+		return n, because
+	}
+	return times, why
+}
+
 // share returns the share of the machine's CPUs that the agent used over the last minute, and of
 // how long a time that is.
 func (l *limiter) share(now time.Time) (share float64, over time.Duration) {

@@ -136,7 +136,7 @@ func (a *Agent) writeMetrics(w io.Writer) {
 	p.put("candid_recording_restarts_total", counter, "How often recording was begun anew.", float64(m.restarts.Load()))
 	p.put("candid_config_refused_total", counter, "Files that were read at SIGHUP and not put in force.", float64(m.refused.Load()))
 
-	times, _ := a.limiter.rate()
+	times, _ := a.rate()
 	rate := a.config().Rate
 	p.put("candid_rate_hertz", gauge, "Samples taken each second of CPU time.", rate/float64(times))
 	p.put("candid_rate_configured_hertz", gauge, "Samples asked for each second of CPU time.", rate)

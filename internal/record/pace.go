@@ -11,6 +11,10 @@ import (
 // Slowed implements capture.Pacer: sampling at another rate than requested is reported at once, and
 // in the recording.
 func (s *session) Slowed(c capture.Slowed) {
+	if c.Times > 1 {
+		c.Why = cmp.Or(c.Why, "candid gets too little of the CPUs to walk more")
+	}
+	s.slowed.Store(&c)
 	at := since(c.Time, s.start)
 	if c.Times <= 1 {
 		s.say(fmt.Sprintf("sampling as often as asked for again, from %v on", at))
@@ -21,8 +25,16 @@ func (s *session) Slowed(c capture.Slowed) {
 		s.say(fmt.Sprintf("sampling %d times less often at first, every %v, until it shows how much candid can walk", c.Times, period.Round(time.Microsecond)))
 		return
 	}
-	s.say(fmt.Sprintf("sampling %d times less often from %v on, every %v: %s; what is recorded stands for all of the time", c.Times, at, period.Round(time.Microsecond),
-		cmp.Or(c.Why, "candid gets too little of the CPUs to walk more")))
+	s.say(fmt.Sprintf("sampling %d times less often from %v on, every %v: %s; what is recorded stands for all of the time", c.Times, at, period.Round(time.Microsecond), c.Why))
+}
+
+// Pace returns how many times less often than requested is sampled now, 1 or more, and why. It may be called from
+// any goroutine.
+func (r *Recording) Pace() (times int, why string) {
+	if c := r.s.slowed.Load(); c != nil && c.Times > 1 {
+		return c.Times, c.Why
+	}
+	return 1, ""
 }
 
 // say prints a message now, and keeps it with the part that is being recorded.

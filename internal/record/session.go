@@ -79,6 +79,7 @@ type session struct {
 	began    time.Time // start of attaching
 	progress time.Time // when Options.Progress was last called
 	pace     batchPace
+	slowed   atomic.Pointer[capture.Slowed]  // the last that the engine has told; nil: it samples as requested
 	late     atomic.Pointer[priority.Report] // candid gets a CPU late, and may not change that
 	gc       gctune.Collector
 	memory

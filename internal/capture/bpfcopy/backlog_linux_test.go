@@ -137,6 +137,27 @@ func TestBacklog(t *testing.T) {
 	l.free(big, false)
 }
 
+// What is told is how fast sampling really is, whether that was asked for or the engine cannot do more.
+func TestPaceOnRequest(t *testing.T) {
+	const second, limit = uint64(1e9), 1000
+	p := pace{least: 4, why: "a limit"}
+	now := second
+	for range 3 {
+		now += second
+		p.look(now, limit, limit)
+	}
+	if len(p.told) != 1 || p.told[0].Times != 8 || p.told[0].Why != "" {
+		t.Errorf("slowed down to 2, 4 and 8 where 4 was asked for: %+v", p.told)
+	}
+	for range 200 {
+		now += second
+		p.look(now, 0, limit)
+	}
+	if len(p.told) != 2 || p.told[1].Times != 4 || p.told[1].Why != "a limit" {
+		t.Errorf("as fast as asked for again: %+v", p.told)
+	}
+}
+
 // Sampling slows down when much waits or samples were lost, and speeds up when neither has been so
 // for long.
 func TestPace(t *testing.T) {

@@ -86,6 +86,7 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	// A backlog that grows shows that the last change was not enough; one that shrinks is being
 	// walked. At ten thousand samples a second it fills up in a moment.
 	urgent := p.loses || waiting > limit/4 && waiting-p.waited > limit/8
+	before := p.times()
 	if p.trying && !urgent {
 		return p.try(now)
 	}
@@ -106,7 +107,7 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 		return p.slow, false
 	}
 	p.changed, p.waited = now, waiting
-	p.told = append(p.told, capture.Slowed{Time: now, Times: p.slow})
+	p.tell(now, before)
 	return p.slow, true
 }
 
@@ -115,11 +116,27 @@ func (p *pace) try(now uint64) (slow int, changed bool) {
 	if p.calm == 0 || now-max(p.calm, p.changed) < tryWait {
 		return p.slow, false
 	}
-	if p.slow, p.changed = p.slow/2, now; p.slow == 1 {
-		p.trying = false
-		p.told = append(p.told, capture.Slowed{Time: now, Times: 1})
+	before := p.times()
+	p.slow, p.changed = p.slow/2, now
+	p.trying = p.slow > 1
+	if p.slow <= max(p.least, 1) { // the steps on the way are not told
+		p.tell(now, before)
 	}
 	return p.slow, true
+}
+
+// tell keeps for the sink that sampling has another rate than before. What was asked for by Throttle
+// may be slower than what the engine would do by itself.
+func (p *pace) tell(now uint64, before int) {
+	times := p.times()
+	if times == before {
+		return
+	}
+	why := ""
+	if times == p.least {
+		why = p.why
+	}
+	p.told = append(p.told, capture.Slowed{Time: now, Times: times, Why: why})
 }
 
 // times returns how many times less often than requested to sample.
@@ -136,7 +153,7 @@ func (e *Engine) Throttle(times int, why string) {
 		return
 	}
 	e.timers.Slow(now)
-	e.pace.told = append(e.pace.told, capture.Slowed{Time: perfevent.Now(), Times: now, Why: why})
+	e.pace.tell(perfevent.Now(), before)
 }
 
 // tellPace tells the sink how fast sampling is, if that has changed.
