@@ -91,6 +91,19 @@ func (c *Collector) mark() (m Mark, err error) {
 	return m, err
 }
 
+// Quiet is Mark while the program does not stand still for a collection. Between two calls that return the same
+// no collection has moved an object: one that was under way at the first call had been counted by then, and
+// has been over since, which changes for how long the program has stood still. The error wraps ErrBusy or
+// ErrUnknown.
+func (c *Collector) Quiet() (m Mark, err error) {
+	c.space.forget()
+	if err := c.idle(); err != nil {
+		return m, err
+	}
+	c.space.forget()
+	return c.mark()
+}
+
 // Read reads everything that the collector has recorded, all of it at one moment. The records of
 // collections that stop the program are written while it stands still, so they are whole if it runs
 // before and after they were read and no collection came between; that of a background collection is
