@@ -2,7 +2,7 @@ package coreclr
 
 import "errors"
 
-// Errors of Open.
+// Errors of Open, and ErrHeap of PendingAsync.
 var (
 	// ErrNotReady says that the runtime is still starting.
 	ErrNotReady = errors.New("the runtime is still starting")
@@ -13,4 +13,6 @@ var (
 	ErrDescriptor = errors.New("the runtime's contract descriptor cannot be read")
 	// ErrPlatform says that managed code cannot be read on this kind of machine.
 	ErrPlatform = errors.New("managed code is read on x86-64 only")
+	// ErrHeap says that the heap cannot be read, only that of .NET 9 and 10 on Linux.
+	ErrHeap = errors.New("its heap cannot be read")
 )

@@ -25,7 +25,7 @@ type layout struct {
 	dynamic struct{ name, flags uint64 }          // DynamicMethodDesc, and its StoredSigMethodDesc
 	generic struct{ args, flags, count uint64 }   // InstantiatedMethodDesc
 
-	table struct{ flags, flags2, module, class, args uint64 } // MethodTable (vm/methodtable.h)
+	table struct{ flags, base, flags2, parent, module, class, args uint64 } // MethodTable (vm/methodtable.h)
 	// tokenShift is by how much the type's row is shifted in MethodTable's flags2.
 	tokenShift uint
 	typ        struct{ kind, arg, token, module uint64 } // TypeDesc, ParamTypeDesc, TypeVarTypeDesc (vm/typedesc.h)
@@ -39,6 +39,9 @@ type layout struct {
 
 	thread struct{ id, os, link, state, handle, blocking uint64 } // Thread (vm/threads.h); blocking is its ThreadDebugBlockingInfo
 	store  struct{ first, count uint64 }                          // ThreadStore
+	// alloc is the way from a Thread to the memory that it allocates in: Thread, RuntimeThreadLocals,
+	// EEAllocContext (vm/gcheaputilities.h, since 10), GCAllocContext (gc/gcinterface.h).
+	alloc struct{ locals, context, inner, pointer, limit uint64 }
 	// monitor is AwareLock (vm/syncblk.h); kind is DebugBlockingItem's (vm/threaddebugblockinginfo.h).
 	monitor struct{ owner, index, kind uint64 }
 	slots   struct{ threadStore, syncTable, strings uint64 } // places of variables in g_dacTable, where there is no descriptor
@@ -63,7 +66,8 @@ func common() layout {
 	l.chunk.size, l.chunk.table, l.chunk.tokens = 24, 0, 18
 	l.dynamic.name, l.dynamic.flags = 32, 28
 	l.generic.args, l.generic.flags, l.generic.count = 24, 32, 34
-	l.table.flags, l.table.flags2, l.table.module, l.table.class, l.table.args = 0, 8, 24, 40, 48
+	l.table.flags, l.table.base, l.table.flags2, l.table.parent = 0, 4, 8, 16
+	l.table.module, l.table.class, l.table.args = 24, 40, 48
 	l.tokenShift = 8
 	l.typ.kind, l.typ.arg, l.typ.token, l.typ.module = 0, 16, 40, 16
 	l.rank = 72
@@ -166,7 +170,9 @@ func (l *layout) publish(d *descriptor) {
 		{&l.generic.flags, "InstantiatedMethodDesc", "Flags2"},
 		{&l.generic.count, "InstantiatedMethodDesc", "NumGenericArgs"},
 		{&l.table.flags, "MethodTable", "MTFlags"},
+		{&l.table.base, "MethodTable", "BaseSize"},
 		{&l.table.flags2, "MethodTable", "MTFlags2"},
+		{&l.table.parent, "MethodTable", "ParentMethodTable"},
 		{&l.table.module, "MethodTable", "Module"},
 		{&l.table.class, "MethodTable", "EEClassOrCanonMT"},
 		{&l.table.args, "MethodTable", "PerInstInfo"},
@@ -190,6 +196,11 @@ func (l *layout) publish(d *descriptor) {
 		{&l.thread.link, "Thread", "LinkNext"},
 		{&l.thread.state, "Thread", "State"},
 		{&l.thread.handle, "Thread", "GCHandle"},
+		{&l.alloc.locals, "Thread", "RuntimeThreadLocals"},
+		{&l.alloc.context, "RuntimeThreadLocals", "AllocContext"},
+		{&l.alloc.inner, "EEAllocContext", "GCAllocationContext"},
+		{&l.alloc.pointer, "GCAllocContext", "Pointer"},
+		{&l.alloc.limit, "GCAllocContext", "Limit"},
 		{&l.store.first, "ThreadStore", "FirstThreadLink"},
 		{&l.store.count, "ThreadStore", "ThreadCount"},
 		{&l.code.data, "MethodDesc", "CodeData"},

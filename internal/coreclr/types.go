@@ -12,6 +12,7 @@ const (
 	tableCategory      = 0x000f0000
 	tableArray         = 0x00080000 // with tableArrayMask
 	tableArrayMask     = 0x000c0000
+	tableValue         = 0x00040000 // with tableArrayMask: a type of values
 	tableSZArray       = 0x00020000 // of an array: it has one dimension and starts at 0
 	tableHasComponents = 0x80000000 // arrays and strings; then the bits for generics mean other things
 	tableGenerics      = 0x00000030

@@ -269,6 +269,43 @@ type ThreadDump interface {
 	Hides(pid int) string
 }
 
+// AsyncReader is an Instance that finds asynchronous methods that have begun and wait.
+type AsyncReader interface {
+	// PendingAsync reads the heap for that, within limits. The error says why it cannot be read.
+	PendingAsync(AsyncLimits) (*Async, error)
+}
+
+// AsyncLimits bound how much an AsyncReader reads.
+type AsyncLimits struct {
+	Time  time.Duration
+	Bytes uint64 // of the heap
+	// Stopped reports whether to give up before; nil: never.
+	Stopped func() bool
+}
+
+// Async are asynchronous methods that wait, and what they wait for.
+type Async struct {
+	Nodes   []AsyncNode
+	Pending int           // how many of Nodes are methods
+	Missing []string      // why there may be more; nil: these are all
+	Heap    uint64        // bytes of the heap in which they may be
+	Read    uint64        // bytes of it that were read
+	Took    time.Duration // for all of it
+}
+
+// AsyncNode is a method that waits, or an object that a method waits for.
+type AsyncNode struct {
+	Name   string // of the method, or of the object's type
+	Raw    string // of the object that a method is while it waits; "" for other objects
+	Detail string // what is known of an object besides
+	Method bool
+	State  int32   // where the method waits: the number that the compiler has given to it
+	Awaits []int32 // indices of what it waits for
+	// Unknown says that what a method waits for is not known.
+	Unknown bool
+	Then    string // type of what is called afterwards, if that is none of the Nodes; "" for nothing
+}
+
 // StackReader is a ThreadDump that finds out from a thread's stack what the thread waits for.
 type StackReader interface {
 	// ReadStack is told the stack of a thread from its stack pointer up, and the frames on it. The thread
