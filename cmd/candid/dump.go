@@ -13,6 +13,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/dump"
 	"github.com/candid-profiler/candid/internal/priority"
+	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
 func newDump() *cobra.Command {
@@ -23,6 +24,9 @@ func newDump() *cobra.Command {
 		asJSON   bool
 		repeat   int
 		interval time.Duration
+		async    bool
+		limits   = runtimes.AsyncLimits{Time: 5 * time.Second}
+		heap     = bytesFlag{4 << 30}
 	)
 	cmd := &cobra.Command{
 		Use:   "dump [-p] PID...",
@@ -40,14 +44,18 @@ that ran meanwhile are looked at again until the locks and the stacks of all bel
 together, and who still ran then says so. Virtual threads are shown while they are
 mounted. The JSON has the schema ` + dump.Schema + `: processes, each with threads, each with its
 frames, innermost first; a line for each look with --repeat. If no thread matches
---thread, the exit code is 5.`,
+--thread, the exit code is 5.
+
+` + dumpAsync,
 		Example: `  candid dump -p 1234                        every thread of a process
   candid dump -p 1234 --thread 'http-.*'     those with such a name
   candid dump -p 1234 --java                 only Java frames, as jstack
   candid dump -p 1234 --repeat 10 --interval 1s
+  candid dump -p 1234 --async                and the .NET methods that await something
   candid dump -p 1234 --json | jq '.processes[0].threads[] | select(.java.state=="BLOCKED").name'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := dump.Options{JavaFrames: onlyJava}
+			stop := make(chan os.Signal, 1)
 			var err error
 			if o.PIDs, err = given(&pids, args); err != nil {
 				return err
@@ -65,6 +73,18 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 					return usage("--thread: %v", err)
 				}
 			}
+			for _, name := range []string{"async-time", "async-bytes"} {
+				if cmd.Flags().Changed(name) && !async {
+					return usage("--%s bounds --async, which is not given", name)
+				}
+			}
+			if limits.Bytes = uint64(heap.sizeFlag); async {
+				if limits.Time <= 0 {
+					return usage("--async-time %v is not above 0", limits.Time)
+				}
+				limits.Stopped = func() bool { return len(stop) > 0 }
+				o.Async = &limits
+			}
 			if err := enoughFiles("dump"); err != nil {
 				return err
 			}
@@ -81,7 +101,7 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 			}
 			opened()
 			defer d.Close()
-			found, err := dumps(d, cmd.OutOrStdout(), repeat, interval, asJSON)
+			found, err := dumps(d, cmd.OutOrStdout(), repeat, interval, asJSON, stop)
 			if err == nil && !found && o.Threads != nil {
 				return &codedError{exitNoSamples, fmt.Errorf("no thread's name matches --thread %s; without it all are shown", thread)}
 			}
@@ -96,9 +116,19 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 	fl.IntVar(&repeat, "repeat", 1, "look `N` times")
 	interval = time.Second
 	secondsVar(fl, &interval, "interval", "", "`TIME` between two looks, such as 500ms, or seconds")
+	fl.BoolVar(&async, "async", false, "show also the asynchronous methods of .NET that wait, and for what; reads the heap")
+	secondsVar(fl, &limits.Time, "async-time", "", "read the heap for at most this `TIME`")
+	fl.Var(&heap, "async-bytes", "read at most this `SIZE` of the heap: 512M, 8G")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
+
+// dumpAsync says what --async shows.
+const dumpAsync = `--async shows also the asynchronous methods of .NET 9 and 10 (on Linux) that have
+begun and wait, as a tree by what they await, equal ones merged. Such a method is
+on no stack, so the heap is read for that, without stopping the program:
+--async-time and --async-bytes bound it. If a bound was reached, or the garbage
+collector ran whenever the heap was read, that is said: there may be more then.`
 
 // dumpDisturbs says which threads dump stops.
 func dumpDisturbs() string {
@@ -110,10 +140,9 @@ registers and its stack takes; kernel frames are not shown.`
 still for the microseconds that copying its stack takes.`
 }
 
-// dumps takes dumps as often as requested, until a signal comes, and reports whether there was any
+// dumps takes dumps as often as requested, until a signal comes, which it sends to stop, and reports whether there was any
 // thread to show.
-func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, asJSON bool) (found bool, err error) {
-	stop := make(chan os.Signal, 1)
+func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, asJSON bool, stop chan os.Signal) (found bool, err error) {
 	signal.Notify(stop, stopSignals...)
 	defer signal.Stop(stop)
 	next := time.Now()

@@ -114,11 +114,18 @@ func TestDumpRefusals(t *testing.T) {
 		{exitUsage, []string{"dump", "-p", "x"}, []string{`"x" is not a process id`}},
 		{exitUsage, []string{"dump", "-p", "1", "--repeat", "0"}, []string{"--repeat"}},
 		{exitUsage, []string{"dump", "-p", "1", "--thread", "("}, []string{"--thread"}},
+		{exitUsage, []string{"dump", "-p", "1", "--async-time", "1s"}, []string{"--async-time", "--async, which is not given"}},
+		{exitUsage, []string{"dump", "-p", "1", "--async-bytes", "1G"}, []string{"--async-bytes", "--async, which is not given"}},
+		{exitUsage, []string{"dump", "-p", "1", "--async", "--async-bytes", "x"}, []string{"--async-bytes", "512M"}},
+		{exitUsage, []string{"dump", "-p", "1", "--async", "--async-time", "0s"}, []string{"--async-time"}},
 		{exitNoTarget, []string{"dump", "-p", strconv.Itoa(1<<31 - 1)}, []string{"2147483647"}},
 	} {
 		candid(t, c.args...).refused(t, c.code, c.words...)
 	}
 	target := program(t, "idle")
+	if r := ok(t, "dump", "-p", target.pid(), "--async"); !strings.Contains(r.out, "note: asynchronous methods are looked for in programs of .NET 9 and 10 only") {
+		t.Errorf("--async of a program that is none of .NET's:\n%s", r.out)
+	}
 	root(t)
 	stranger := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "dump", "-p", target.pid())
 	stranger.Dir = "/"

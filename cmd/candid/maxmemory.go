@@ -56,6 +56,30 @@ func (s *sizeFlag) Type() string { return "SIZE" }
 
 // Set implements pflag.Value.
 func (s *sizeFlag) Set(text string) error {
+	n, err := parseSize(text)
+	if err == nil && n < memlimit.Least {
+		err = fmt.Errorf("candid itself takes some of that: the least is %dM", memlimit.Least>>20)
+	}
+	if err == nil {
+		*s = sizeFlag(n)
+	}
+	return err
+}
+
+// bytesFlag is a number of bytes with a unit that bounds something else than candid's memory.
+type bytesFlag struct{ sizeFlag }
+
+// Set implements pflag.Value.
+func (b *bytesFlag) Set(text string) error {
+	n, err := parseSize(text)
+	if err == nil {
+		b.sizeFlag = sizeFlag(n)
+	}
+	return err
+}
+
+// parseSize reads a number of bytes with a unit.
+func parseSize(text string) (uint64, error) {
 	number := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(text)), "B"), "I")
 	shift := 0
 	if i := strings.IndexAny(number, "KMGT"); i >= 0 && i == len(number)-1 {
@@ -63,12 +87,8 @@ func (s *sizeFlag) Set(text string) error {
 		number = number[:i]
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	switch n *= math.Pow(2, float64(shift)); {
-	case err != nil || math.IsNaN(n) || n < 0 || n >= math.MaxInt64:
-		return fmt.Errorf("a size is a number with a unit: 512M, 8G")
-	case n < memlimit.Least:
-		return fmt.Errorf("candid itself takes some of that: the least is %dM", memlimit.Least>>20)
+	if n *= math.Pow(2, float64(shift)); err != nil || math.IsNaN(n) || n < 0 || n >= math.MaxInt64 {
+		return 0, fmt.Errorf("a size is a number with a unit: 512M, 8G")
 	}
-	*s = sizeFlag(n)
-	return nil
+	return uint64(n), nil
 }

@@ -6,6 +6,8 @@ package dump
 import (
 	"regexp"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
 // Schema names the JSON form of a Dump. Fields may be added, but no field changes its meaning.
@@ -17,6 +19,9 @@ type Options struct {
 	Threads    *regexp.Regexp // keep only threads with such a name; nil: all
 	JavaFrames bool           // of threads that run Java code keep only its frames
 	Patience   time.Duration  // how long to try for a thread that runs; 0 is half a second
+
+	// Async bounds the look for asynchronous methods that are pending; nil: they are not looked for.
+	Async *runtimes.AsyncLimits
 }
 
 // Dump is one snapshot of all threads. The threads of a process are read one after the other, so
@@ -39,7 +44,8 @@ type Process struct {
 	Stops     Stops      `json:"stops"`
 	Safepoint *Safepoint `json:"safepoint,omitempty"`
 	Deadlocks [][]int    `json:"deadlocks,omitempty"` // tids, each waits for the next, the last for the first
-	Notes     []string   `json:"notes,omitempty"`     // what could not be read, and why
+	Async     *Async     `json:"async,omitempty"`
+	Notes     []string   `json:"notes,omitempty"` // what could not be read, and why
 }
 
 // Stops is how long threads were stopped for this snapshot.

@@ -138,6 +138,7 @@ func (p *process) take(d *Dumper) (*Process, error) {
 	if d.o.JavaFrames {
 		out.leaveJava()
 	}
+	p.async(out, &d.o)
 	if !p.Target.Alive() {
 		return nil, ended()
 	}

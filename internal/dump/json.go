@@ -41,6 +41,9 @@ func (p *Process) json(j *jsonWriter) {
 	if len(p.Deadlocks) > 0 {
 		j.any("deadlocks", p.Deadlocks)
 	}
+	if p.Async != nil {
+		j.any("async", p.Async)
+	}
 	if len(p.Notes) > 0 {
 		j.any("notes", p.Notes)
 	}

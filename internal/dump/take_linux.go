@@ -51,8 +51,12 @@ const mostTakes = 3
 func (p *process) take(o *Options) (*Process, error) {
 	for try := 1; ; try++ {
 		out, err := p.takeOnce(o)
-		if err != nil || try == mostTakes || !p.mappedMeanwhile(out) {
-			return out, err
+		if err != nil {
+			return nil, err
+		}
+		if try == mostTakes || !p.mappedMeanwhile(out) {
+			p.async(out, o)
+			return out, nil
 		}
 	}
 }

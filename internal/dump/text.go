@@ -46,6 +46,9 @@ func (p *Process) text(b *bufio.Writer, d *Dump) {
 		fmt.Fprintln(b)
 		p.deadlockText(b, cycle)
 	}
+	if p.Async != nil {
+		p.Async.text(b)
+	}
 	fmt.Fprintln(b)
 	fmt.Fprintf(b, "%s shown of %d in %.1f ms", count(len(p.Threads), "thread"), p.Count, d.TookMS)
 	if s := p.Stops; s.Count > 0 {
