@@ -200,7 +200,13 @@ const (
 // late reports whether the time for stepping is over.
 func (s *stepped) late() bool { return !s.end.IsZero() && time.Now().After(s.end) }
 
+// oracles has room for as many VMs with an oracle as there are CPUs. More would compete with each other
+// within the time that each has.
+var oracles = make(chan struct{}, runtime.NumCPU())
+
 func runOracle(t *testing.T, r oracleRun, classes string) int {
+	oracles <- struct{}{}
+	defer func() { <-oracles }()
 	args := []string{"-cp", classes, "-XX:+UnlockExperimentalVMOptions", "-Xmx128m"}
 	for i := 1; i <= 8; i++ {
 		args = append(args, fmt.Sprintf("-XX:CompileCommand=dontinline,Steps.f%d", i))

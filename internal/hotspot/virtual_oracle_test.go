@@ -67,6 +67,8 @@ func TestOracleVirtual(t *testing.T) {
 
 // runVirtualOracle returns false if the virtual thread was hardly seen at work.
 func runVirtualOracle(t *testing.T, major int, how, flags string, steps int) bool {
+	oracles <- struct{}{}
+	defer func() { <-oracles }()
 	dir := fixture.Classes(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
 	args := []string{"-cp", dir, "-Xmx128m", "-Djdk.virtualThreadScheduler.parallelism=1", "-Djdk.virtualThreadScheduler.maxPoolSize=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Virtual.*"}
 	args = append(args, strings.Fields(flags)...)
