@@ -42,7 +42,7 @@ func overSwitch(c *walk.Cursor, r *Rule, code walk.Code, bias uint64) walk.Verdi
 	if arm {
 		up = 8 + uint64(r.Size)
 	}
-	if c.InCopy(fp) && c.InCopy(fp+8) {
+	if c.InCopy(fp) && c.InCopy(fp+8) || c.Copied(fp, 16) != nil {
 		// Copied with the sample: the same stack, one that lies close to it, or the goroutine's.
 		v1, _ := c.Word(fp)
 		v2, _ := c.Word(fp + 8)

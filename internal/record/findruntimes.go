@@ -116,13 +116,14 @@ func (s *session) spare(p *process) {
 	}
 }
 
-// follow tells the engine where the runtime's stacks go on, as soon as the runtime knows.
+// follow tells the engine where the runtime's stacks go on, as soon as the runtime knows, and again
+// when it knows more.
 func (s *session) follow(p *process) {
-	if p.able.follows == nil || p.followed || s.engine.follower == nil {
+	if p.able.follows == nil || s.engine.follower == nil {
 		return
 	}
-	if how := p.able.follows.Follow(); how != nil && s.engine.follower.Follow(p.pid, how) == nil {
-		p.followed = true
+	if how := p.able.follows.Follow(); how != p.follow && how != nil && s.engine.follower.Follow(p.pid, how) == nil {
+		p.follow = how
 	}
 }
 

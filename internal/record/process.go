@@ -43,7 +43,7 @@ type process struct {
 	goneAt       time.Time         // when its end was noticed
 	unseen       bool              // it had ended before it could be examined
 	noGo         bool              // the engine takes it to run no Go code
-	followed     bool              // the engine knows where its stacks go on
+	follow       *capture.Follow   // what the engine knows of where its stacks go on
 	missed       bool              // mappings may have been made that nobody reported
 	unlisted     bool              // some were reported since looked
 	looked       time.Time         // when its mappings were last read
@@ -217,7 +217,7 @@ func (s *session) notice(n capture.ProcessEvent) {
 		if err := p.target.Close(); err == nil {
 			if t, unseen, err := s.hold(int(n.PID)); err == nil {
 				p.target, p.gone, p.unseen = t, false, unseen
-				p.noGo, p.followed = false, false // these belonged to the old program
+				p.noGo, p.follow = false, nil // these belonged to the old program
 				if unseen {
 					s.ended(p)
 				}

@@ -149,6 +149,9 @@ func TestWineLater(t *testing.T) {
 	}
 }
 
+// asmcgocall is the function of Go's runtime that calls Windows.
+const asmcgocall = "runtime.asmcgocall"
+
 // TestWineGo records a Go program for Windows in Wine: on its goroutines, on its threads' own stacks,
 // and in Windows' libraries, with the functions that were inlined, though it has no symbols.
 func TestWineGo(t *testing.T) {
@@ -165,7 +168,7 @@ func TestWineGo(t *testing.T) {
 	target.Await("ready")
 	tooLittle := fixture.Watch(t)
 	p := run(t, Options{PIDs: []int{target.PID()}, Duration: 4 * time.Second, Hz: 499}).Profile
-	complete, leaves, chains, inlined := 0, 0, 0, 0
+	complete, leaves, chains, inlined, calls, cut := 0, 0, 0, 0, 0, 0
 	for _, s := range p.Samples {
 		if s.End == walk.EndComplete {
 			complete++
@@ -188,11 +191,20 @@ func TestWineGo(t *testing.T) {
 				t.Logf("%q", names)
 			}
 		}
+		// A call of Windows runs on the thread's own stack, below which is the goroutine that made it.
+		if slices.Contains(names, asmcgocall) {
+			if calls++; names[len(names)-1] == asmcgocall {
+				cut++
+			}
+		}
 	}
-	t.Logf("%d of %d stacks are complete, %d of %d have their callers, %d frames are inlined", complete, len(p.Samples), chains, leaves, inlined)
+	t.Logf("%d of %d stacks are complete, %d of %d have their callers, %d frames are inlined, %d of %d calls of Windows end there", complete, len(p.Samples), chains, leaves, inlined, cut, calls)
 	if len(p.Samples) < 200 || leaves < 100 {
 		tooLittle("%d samples, %d of them in the function in which the program is", len(p.Samples), leaves)
 		return
+	}
+	if cut*100 > calls {
+		t.Errorf("%d of %d calls of Windows have no callers", cut, calls)
 	}
 	if complete*100 < 99*len(p.Samples) || chains*1000 < 999*leaves || inlined == 0 {
 		t.Errorf("%d of %d stacks are complete, %d of %d have their callers, %d frames are inlined", complete, len(p.Samples), chains, leaves, inlined)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -33,6 +32,7 @@ type Process struct {
 	bases  map[uint32]uint64 // the C library's thread by thread id
 	ids    map[uint32]uint32 // thread id by that of Windows
 	read   time.Time         // when bases was read
+	goes   goroutines
 }
 
 // Library reports whether a mapping is of the library with which every process of Wine begins.
@@ -70,7 +70,7 @@ func Open(t *target.Process) (*Process, error) {
 	for _, l := range layouts {
 		for _, b := range blocks {
 			if p.layout = l; p.learn(b) {
-				p.follow = p.way()
+				p.follow = p.newWay()
 				return p, nil
 			}
 		}
@@ -160,77 +160,6 @@ func (p *Process) threadID(b []byte) (uint64, bool) {
 
 // Follow describes to an engine how to find the Windows stack of a thread that runs Wine's own code.
 func (p *Process) Follow() *capture.Follow { return p.follow }
-
-// fixedCopy is copied of a Windows stack that is too large to be copied whole, in bytes.
-const fixedCopy = 64 << 10
-
-// way makes the description: if the stack pointer is not on the Windows stack, the part of that from
-// where the last system call was made is copied. So is the frame while a dispatcher of system calls
-// fills or leaves it: then rcx is its address, the stack pointer is above it or still on the Windows
-// stack, and the return address is nowhere else.
-func (p *Process) way() *capture.Follow {
-	const (
-		thread = iota
-		teb
-		self
-		base
-		limit
-		sp
-		room
-		frame
-		from
-		size
-	)
-	const end = capture.StepsEnd
-	var steps []capture.Step
-	add := func(s capture.Step) int {
-		steps = append(steps, s)
-		return len(steps) - 1
-	}
-	load := func(dst, src uint8, off uint64) {
-		add(capture.Step{Op: capture.OpLoad, Dst: dst, Src: src, Imm: off, No: end})
-	}
-	minus := func(dst, a, b uint8, more uint64) {
-		add(capture.Step{Op: capture.OpAdd, Dst: dst, Src: a, Imm: more})
-		add(capture.Step{Op: capture.OpLess, Dst: dst, Src: b})
-	}
-	add(capture.Step{Op: capture.OpThread, Dst: thread, No: end})
-	load(teb, thread, p.local)
-	load(self, teb, tebSelf)
-	add(capture.Step{Op: capture.OpLess, Dst: self, Src: teb})
-	check := add(capture.Step{Op: capture.OpNotZero, Dst: self})
-	add(capture.Step{Op: capture.OpJump, No: end})
-	steps[check].No = uint8(len(steps))
-	load(frame, teb, p.layout.frame)
-	filling := add(capture.Step{Op: capture.OpRegister, Dst: room, Arg: cpu.RCX})
-	add(capture.Step{Op: capture.OpLess, Dst: room, Src: frame})
-	is := add(capture.Step{Op: capture.OpNotZero, Dst: room})
-	past := add(capture.Step{Op: capture.OpJump})
-	steps[is].No = uint8(len(steps))
-	refused := add(capture.Step{Op: capture.OpCopy, Dst: frame, Arg: p.layout.size})
-	for _, i := range []int{filling, past, refused} {
-		steps[i].No = uint8(len(steps))
-	}
-	load(base, teb, tebStackBase)
-	load(limit, teb, tebStackLimit)
-	unknown := add(capture.Step{Op: capture.OpRegister, Dst: sp, Arg: cpu.RSP})
-	// A count fails for numbers that are 0 or negative.
-	minus(room, base, sp, 0)
-	above := add(capture.Step{Op: capture.OpCount, Dst: room})
-	minus(room, sp, limit, 1)
-	below := add(capture.Step{Op: capture.OpCount, Dst: room})
-	add(capture.Step{Op: capture.OpJump, No: end})
-	for _, i := range []int{unknown, above, below} {
-		steps[i].No = uint8(len(steps))
-	}
-	load(from, frame, p.layout.rsp)
-	minus(size, base, from, 0)
-	large := add(capture.Step{Op: capture.OpCopy, Dst: from, Src: size})
-	add(capture.Step{Op: capture.OpJump, No: end})
-	steps[large].No = uint8(len(steps))
-	add(capture.Step{Op: capture.OpCopy, Dst: from, Arg: fixedCopy, No: end})
-	return &capture.Follow{Steps: steps}
-}
 
 // threadsAgain is how often the list of threads is read at most.
 const threadsAgain = 50 * time.Millisecond

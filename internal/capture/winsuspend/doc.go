@@ -1,9 +1,10 @@
 // Package winsuspend is the engine of Windows: a thread that has run lately is suspended, its
 // registers and its stack are copied, and it is resumed. Walking happens later, on the copy.
 //
-// Between suspending and resuming there are two system calls and nothing else: a few instructions of
-// assembly make all four calls, so that neither Go's scheduler nor its collector, nor a lock of the
-// process that is looked at, can come between (stop_windows_amd64.s).
+// Between suspending and resuming there are two system calls and nothing else, or five if a goroutine's
+// stack is copied too: a few instructions of assembly make all calls, so that neither Go's scheduler
+// nor its collector, nor a lock of the process that is looked at, can come between
+// (stop_windows_amd64.s).
 //
 // candid may be ended at any instant, and no thread stays suspended. Windows 11 and Server 2022 have
 // an object for that, the thread state change: when the handle of it is closed, as it is when candid

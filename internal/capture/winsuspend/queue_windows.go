@@ -51,7 +51,7 @@ func (q *queue) free(s *sample) {
 
 func (q *queue) release(s *sample) {
 	b := s.snap.Stack
-	s.snap.Stack = nil
+	s.snap.Stack, s.snap.Other = nil, nil // parts of one buffer
 	if cap(b) == 0 || q.spared+cap(b) > mostSpare {
 		return
 	}
@@ -66,12 +66,13 @@ func (q *queue) put(s *sampler) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, sm := range s.ready {
-		if q.held+len(sm.snap.Stack) > mostHeld {
+		size := len(sm.snap.Stack) + len(sm.snap.Other)
+		if q.held+size > mostHeld {
 			s.e.lost.Add(1)
 			q.release(sm)
 			continue
 		}
-		q.held += len(sm.snap.Stack)
+		q.held += size
 		q.samples = append(q.samples, sm)
 	}
 	clear(s.ready)
@@ -132,7 +133,7 @@ func (e *Engine) deliver(sink capture.Sink) {
 			continue
 		}
 		e.samples.Add(1)
-		e.bytes.Add(uint64(len(s.snap.Stack)))
+		e.bytes.Add(uint64(len(s.snap.Stack) + len(s.snap.Other)))
 		sink.Sample(&s.snap)
 		e.s.queue.free(s)
 	}

@@ -265,7 +265,7 @@ func (s *sampler) look(th *thread) (stood uint64) {
 	if waits && !s.overdue(th, now) {
 		return stood
 	}
-	sm := th.snapshot(&t, uint16(s.e.ticks), capture.Running, s.queue.buffer(len(t.stack)))
+	sm := th.snapshot(&t, uint16(s.e.ticks), capture.Running, s.queue.buffer(t.bytes()))
 	if dropped := th.take(sm); dropped != nil {
 		s.queue.free(dropped)
 	}

@@ -25,8 +25,8 @@ var stopThreadAddr uintptr
 // cycles reads the processor's time stamp counter.
 func cycles() uint64
 
-// request is what stopThread is given and fills. The assembly knows the offsets, which a test
-// compares. Addresses in it are of memory that Go does not move: the heap, and pages of the system.
+// request is what stopThread is given and fills. The assembly has the offsets from go_asm.h. Addresses
+// in it are of memory that Go does not move: the heap, and pages of the system.
 type request struct {
 	suspend [5]uint64 // the function, and its first four arguments; two more are 0
 	context [3]uint64 // the function, the thread and registers
@@ -48,6 +48,18 @@ type request struct {
 	registers                             uint64 // address of a CONTEXT
 	stop                                  uint64 // the state of the stop, in the phase guard.Free
 	found                                 uint64 // how the guard has interfered
+
+	// A thread that is on its own stack may have been sent there by a goroutine, whose stack is then
+	// copied too.
+	ownLow, ownHigh uint64    // the thread's own stack; ownHigh is 0 if it runs no Go code
+	curg            uint64    // where its struct m has the current goroutine
+	m               uint64    // the struct m
+	g               [9]uint64 // the first goBytes bytes of the goroutine's struct g
+	gGot            uint64    // bytes of g that were read
+	other           uint64    // address of what was copied
+	otherBuffer     uint64
+	otherRoom       uint64
+	otherGot        uint64
 }
 
 // Values of request.found: whether the guard has interfered.
@@ -79,6 +91,7 @@ type stopper struct {
 	req    *request
 	regs   []byte // a CONTEXT, aligned
 	buffer []byte // for a stack
+	other  []byte // for a goroutine's
 	pin    runtime.Pinner
 	byObj  bool // thread state change objects are used
 
@@ -88,6 +101,10 @@ type stopper struct {
 // largestStack is how much of a stack is copied at most, in bytes: 8 MiB is the largest that linkers
 // and runtimes reserve unless they are told to.
 const largestStack = 8 << 20
+
+// largestOther is how much is copied of the stack of a goroutine whose call runs on the thread's own, in
+// bytes.
+const largestOther = 256 << 10
 
 // supported returns why threads cannot be stopped here, nil if they can.
 func supported() error {
@@ -104,21 +121,25 @@ func addressOf(name string) uint64 { return uint64(ntdll.NewProc(name).Addr()) }
 // newStopper makes a stopper that copies at most that many bytes of a stack. byObjects says to use
 // thread state change objects.
 func newStopper(most int, byObjects bool) *stopper {
-	s := &stopper{req: new(request), buffer: make([]byte, most), byObj: byObjects}
+	s := &stopper{req: new(request), buffer: make([]byte, most), other: make([]byte, min(most, largestOther)), byObj: byObjects}
 	raw := make([]byte, contextSize+16)
 	off := -uintptr(unsafe.Pointer(&raw[0])) & 15
 	s.regs = raw[off : off+contextSize]
 	s.pin.Pin(s.req)
 	s.pin.Pin(&raw[0])
 	s.pin.Pin(&s.buffer[0])
+	s.pin.Pin(&s.other[0])
 	// The pages are touched, so that the first copies take no longer.
-	for i := 0; i < len(s.buffer); i += 4096 {
-		s.buffer[i] = 1
+	for _, b := range [][]byte{s.buffer, s.other} {
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
 	}
 	r := s.req
 	r.context[0], r.read = addressOf("NtGetContextThread"), addressOf("NtReadVirtualMemory")
 	r.registers = uint64(uintptr(unsafe.Pointer(&s.regs[0])))
 	r.context[2], r.buffer, r.room = r.registers, uint64(uintptr(unsafe.Pointer(&s.buffer[0]))), uint64(most)
+	r.otherBuffer, r.otherRoom = uint64(uintptr(unsafe.Pointer(&s.other[0]))), uint64(len(s.other))
 	s.fnSuspend, s.fnResume = addressOf("NtSuspendThread"), addressOf("NtResumeThread")
 	if byObjects {
 		s.fnChange = addressOf("NtChangeThreadState")
@@ -137,6 +158,10 @@ type taken struct {
 	top   uint64
 	flags capture.Flags
 	stood uint64 // ns that the thread was suspended
+
+	// The stack of the goroutine that has called what runs on the thread's own; see capture.Snapshot.
+	other              []byte // the stopper's
+	otherAddr, otherPC uint64
 }
 
 // Results of stop besides success.
@@ -172,6 +197,10 @@ func (s *stopper) stop(th *thread, w *watchman, out *taken) verdict {
 	r.stacks, r.nstacks = uint64(uintptr(unsafe.Pointer(&th.stacks[0]))), uint64(th.nstacks)
 	r.got, r.addr, r.top, r.found = 0, 0, 0, uncontested
 	r.suspended, r.contexted, r.copied, r.resumed = 0, 0, 0, 0
+	r.ownHigh, r.otherGot = 0, 0
+	if th.m != 0 && th.proc.curg != 0 {
+		r.ownLow, r.ownHigh, r.m, r.curg = th.own[0], th.own[1], th.m, th.m+th.proc.curg
+	}
 	binary.LittleEndian.PutUint32(s.regs[contextFlags:], contextControlInteger)
 	begun := winsys.Clock()
 	syscall.SyscallN(stopThreadAddr, uintptr(unsafe.Pointer(r)))
@@ -199,6 +228,10 @@ func (s *stopper) stop(th *thread, w *watchman, out *taken) verdict {
 	}
 	out.addr, out.top, out.flags = r.addr, r.top, 0
 	out.stack = s.buffer[:min(r.got, uint64(len(s.buffer)))]
+	out.other, out.otherAddr, out.otherPC = nil, 0, 0
+	if n := min(r.otherGot, uint64(len(s.other))); n > 8 && r.other&7 == 0 {
+		out.other, out.otherAddr, out.otherPC = s.other[:n], r.other, r.g[goPC/8]
+	}
 	switch {
 	case r.top == 0:
 		out.stack = nil

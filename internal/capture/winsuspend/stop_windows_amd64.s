@@ -1,35 +1,55 @@
+#include "go_asm.h"
 #include "textflag.h"
 
-// Offsets in request, and of registers in CONTEXT (winnt.h).
-#define SUSPEND 0
-#define CONTEXT 40
-#define READ    64
-#define PROCESS 72
-#define BUFFER  80
-#define ROOM    88
-#define GOT     96
-#define RESUME  104
-#define STATE   144
-#define STACKS  152
-#define NSTACKS 160
-#define ADDR    168
-#define TOP     176
-#define BEGUN   184
-#define ENDED   192
-#define SUSPENDED 200
-#define CONTEXTED 204
-#define COPIED  208
-#define RESUMED 212
-#define REGISTERS 216
-#define STOP    224
-#define FOUND   232
+// Offsets in request.
+#define SUSPEND request_suspend
+#define CONTEXT request_context
+#define READ    request_read
+#define PROCESS request_process
+#define BUFFER  request_buffer
+#define ROOM    request_room
+#define GOT     request_got
+#define RESUME  request_resume
+#define STATE   request_state
+#define STACKS  request_stacks
+#define NSTACKS request_nstacks
+#define ADDR    request_addr
+#define TOP     request_top
+#define BEGUN   request_begun
+#define ENDED   request_ended
+#define SUSPENDED request_suspended
+#define CONTEXTED request_contexted
+#define COPIED  request_copied
+#define RESUMED request_resumed
+#define REGISTERS request_registers
+#define STOP    request_stop
+#define FOUND   request_found
+#define OWNLOW  request_ownLow
+#define OWNHIGH request_ownHigh
+#define CURG    request_curg
+#define M       request_m
+#define G       request_g
+#define GGOT    request_gGot
+#define OTHER   request_other
+#define OTHERBUFFER request_otherBuffer
+#define OTHERROOM request_otherRoom
+#define OTHERGOT request_otherGot
 
 // Phases of a stop, as package guard has them.
 #define SUSPENDING 1
 #define SUSPENDED_ 2
 #define RESUMING   3
 
+// Register in CONTEXT (winnt.h).
 #define CONTEXT_RSP 0x98
+
+// Reads R9 bytes of the process from DX to R8; how many were read goes to the field got. AX is the status.
+#define READMEMORY(got) \
+	MOVQ PROCESS(BX), CX; \
+	LEAQ got(BX), AX; \
+	MOVQ AX, 0x20(SP); \
+	MOVQ READ(BX), AX; \
+	CALL AX
 
 // stopThread has the calling convention of Windows x64: RCX is the address of a request. It runs on
 // the system's stack, as a system call of Go's does.
@@ -98,12 +118,54 @@ find:
 fits:
 	MOVQ  R10, R9             // bytes
 	MOVQ  BUFFER(BX), R8
-	MOVQ  PROCESS(BX), CX
-	LEAQ  GOT(BX), AX
-	MOVQ  AX, 0x20(SP)
-	MOVQ  READ(BX), AX
-	CALL  AX
+	READMEMORY(GOT)
 	MOVL  AX, COPIED(BX)
+	TESTL AX, AX
+	JS    resume
+
+	// On its own stack, if it runs Go code: the stack of the goroutine that it runs.
+	MOVQ  ADDR(BX), DX
+	CMPQ  DX, OWNLOW(BX)
+	JCS   resume
+	CMPQ  DX, OWNHIGH(BX)
+	JCC   resume
+	MOVQ  CURG(BX), DX
+	LEAQ  G(BX), R8
+	MOVQ  $8, R9
+	READMEMORY(GGOT)
+	TESTL AX, AX
+	JS    resume
+	MOVQ  G(BX), DX
+	TESTQ DX, DX
+	JZ    resume
+	LEAQ  G(BX), R8
+	MOVQ  $const_goBytes, R9
+	READMEMORY(GGOT)
+	TESTL AX, AX
+	JS    resume
+	MOVQ  (G+const_goM)(BX), R9
+	CMPQ  R9, M(BX)
+	JNE   resume
+	MOVQ  (G+const_goSP)(BX), DX
+	SUBQ  $8, DX
+	MOVQ  (G+const_goHigh)(BX), R10
+	CMPQ  DX, (G+const_goLow)(BX)
+	JCS   resume
+	CMPQ  DX, R10
+	JCC   resume
+	MOVQ  DX, OTHER(BX)
+	SUBQ  DX, R10
+	MOVQ  OTHERROOM(BX), R9
+	CMPQ  R10, R9
+	JLS   part
+	MOVQ  R9, R10
+part:
+	MOVQ  R10, R9
+	MOVQ  OTHERBUFFER(BX), R8
+	READMEMORY(OTHERGOT)
+	TESTL AX, AX
+	JNS   resume
+	MOVQ  $0, OTHERGOT(BX)
 
 resume:
 	LEAQ  SUSPENDED_(R12), AX

@@ -24,6 +24,9 @@ type taken struct {
 	top   uint64
 	flags capture.Flags
 	stood uint64
+
+	other              []byte
+	otherAddr, otherPC uint64
 }
 
 type verdict uint8

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/wine"
 	"github.com/candid-profiler/candid/internal/winsys"
@@ -26,6 +25,7 @@ type process struct {
 
 	dispatcher *wine.Dispatcher // nil: none, or not found yet
 	asked      int              // how often it was looked for
+	goProcess
 }
 
 // maxStacks is how many stacks of a thread are known: more than one if it runs fibers.
@@ -33,17 +33,18 @@ const maxStacks = 8
 
 // thread is a thread of a target. It is used by the sampling goroutine only, but for lost and full.
 type thread struct {
-	tid      uint32
-	proc     *process
-	handle   windows.Handle
-	change   windows.Handle // thread state change object, 0: none
-	created  int64          // FILETIME
-	teb      uint64
-	sought   bool                 // stacks has been looked for
-	stacks   [maxStacks][2]uint64 // lowest address, and the one above it
-	nstacks  int
-	next     int        // of stacks, to be replaced
-	goes     bool       // it has run Go code
+	tid     uint32
+	proc    *process
+	handle  windows.Handle
+	change  windows.Handle // thread state change object, 0: none
+	created int64          // FILETIME
+	teb     uint64
+	sought  bool                 // stacks has been looked for
+	stacks  [maxStacks][2]uint64 // lowest address, and the one above it
+	nstacks int
+	next    int       // of stacks, to be replaced
+	own     [2]uint64 // the stack that Windows gave it; 0: not known
+	goThread
 	suspends *[2]uint32 // how often it was suspended when it was last stopped, and when it was resumed
 
 	account
@@ -149,6 +150,9 @@ func (th *thread) findStack() {
 	if low == 0 || low >= base {
 		low = word(tebStackLimit)
 	}
+	if low != 0 && low < base {
+		th.own = [2]uint64{low, base}
+	}
 	th.addStack(low, base)
 }
 
@@ -183,53 +187,6 @@ func (th *thread) foundAt(sp uint64) bool {
 	return ok && th.addStack(uint64(info.AllocationBase), uint64(info.BaseAddress)+uint64(info.RegionSize))
 }
 
-// Offsets in Go's struct g (runtime2.go, since Go 1.5): the bounds of its stack, and of the part that may
-// be used without a check, which is 5 KiB above the lower bound (stack.go: stackGuard), or near the end
-// of all addresses where the goroutine is asked to stop.
-const (
-	goLow, goHigh, goGuard, goBytes = 0, 8, 16, 24
-	goGuardMost, goAsked            = 8192, 4096 // bytes
-)
-
-// goroutineStack returns the bounds of the goroutine's stack that the thread was on, ok if it ran Go
-// code: what it runs is then in a register.
-func (th *thread) goroutineStack(regs *cpu.Registers) (low, high uint64, ok bool) {
-	g, sp := regs.R[cpu.R14], regs.SP()
-	var b [goBytes]byte
-	if g < 1<<16 || g >= 1<<47 || g&7 != 0 || !winsys.ReadMemory(th.proc.handle, g, b[:]) {
-		return 0, 0, false
-	}
-	low, high = binary.LittleEndian.Uint64(b[goLow:]), binary.LittleEndian.Uint64(b[goHigh:])
-	guard := binary.LittleEndian.Uint64(b[goGuard:])
-	if sp <= low || sp >= high || high-low > 1<<30 || (low|high)&7 != 0 || guard-low > goGuardMost && -guard > goAsked {
-		return 0, 0, false
-	}
-	return low, high, true
-}
-
-// onGoroutine notes the goroutine's stack that the thread was on, and reports whether the thread has
-// to be copied again: it was not known that this stack is there, or where it ends. Goroutines come and
-// go, and their stacks are moved.
-func (th *thread) onGoroutine(t *taken) bool {
-	low, high, ok := th.goroutineStack(&t.regs)
-	if !ok || t.top == high {
-		return false
-	}
-	th.goes = true
-	kept := 0
-	for _, s := range th.stacks[:th.nstacks] {
-		if s[1] <= low || s[0] >= high {
-			th.stacks[kept] = s
-			kept++
-		}
-	}
-	if kept < th.nstacks {
-		th.nstacks, th.next = kept, 0
-	}
-	th.addStack(low, high)
-	return true
-}
-
 // copyAttempts is how often a thread is stopped at most for one sample.
 const copyAttempts = 3
 
@@ -243,6 +200,7 @@ func (s *stopper) copyThread(th *thread, w *watchman, out *taken, took func(ns u
 		th.sought, th.teb = true, winsys.TEB(th.handle)
 		th.findStack()
 	}
+	th.findM()
 	for left := copyAttempts - 1; ; left-- {
 		v := s.stop(th, w, out)
 		took(out.stood)
@@ -267,11 +225,17 @@ func (th *thread) examine(v verdict, out *taken) (again bool) {
 	return false
 }
 
-// snapshot makes a sample of what was copied.
-func (th *thread) snapshot(t *taken, event uint16, state capture.State, stack []byte) *sample {
+// bytes is how much memory was copied.
+func (t *taken) bytes() int { return len(t.stack) + len(t.other) }
+
+// snapshot makes a sample of what was copied, in a buffer with room for all of it or none.
+func (th *thread) snapshot(t *taken, event uint16, state capture.State, buffer []byte) *sample {
+	both := append(append(buffer[:0], t.stack...), t.other...)
+	n := len(t.stack)
 	return &sample{th: th, snap: capture.Snapshot{
 		Time: t.time, PID: uint32(th.proc.pid), TID: th.tid, Event: event, State: state,
-		Regs: t.regs, StackAddr: t.addr, Stack: append(stack[:0], t.stack...), StackTop: t.top, Flags: t.flags,
+		Regs: t.regs, StackAddr: t.addr, Stack: both[:n], StackTop: t.top, Flags: t.flags,
+		OtherAddr: t.otherAddr, OtherPC: t.otherPC, Other: both[n:],
 	}}
 }
 

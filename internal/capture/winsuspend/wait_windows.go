@@ -106,7 +106,7 @@ func (s *sampler) wallSample(th *thread, t *taken, now uint64, state capture.Sta
 		s.wallAgain(th, now)
 		return
 	}
-	sm := th.snapshot(t, uint16(s.e.wall), state, s.queue.buffer(len(t.stack)))
+	sm := th.snapshot(t, uint16(s.e.wall), state, s.queue.buffer(t.bytes()))
 	sm.snap.Weight = s.wallWeight(th, now)
 	th.sleep = 0
 	if asleep {

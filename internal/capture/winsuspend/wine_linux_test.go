@@ -187,12 +187,32 @@ func TestRecordNative(t *testing.T) {
 	})
 }
 
-// A Go program is on stacks that Windows does not know of.
+// A Go program is on stacks that Windows does not know of. Its calls of Windows are made on those that
+// Windows knows, and have the goroutine below them that made the call.
 func TestRecordGo(t *testing.T) {
-	pid := startWine(t, buildWindows(t, "./testdata/gospin"), "30")
-	recordCallers(t, t.TempDir(), pid, "go.collapsed", "main.leaf", func(stack string) bool {
+	pid, dir := startWine(t, buildWindows(t, "./testdata/gospin"), "30"), t.TempDir()
+	recordCallers(t, dir, pid, "go.collapsed", "main.leaf", func(stack string) bool {
 		return strings.Contains(stack, "main.work;main.middle;main.leaf")
 	})
+	if _, err := os.Stat(filepath.Join(dir, "go.collapsed")); err != nil {
+		return // recordCallers said why
+	}
+	const call = "runtime.asmcgocall"
+	var calls, cut uint64
+	for stack, n := range collapsed(t, filepath.Join(dir, "go.collapsed")) {
+		if !strings.Contains(stack, call) {
+			continue
+		}
+		calls += n
+		if before, _, _ := strings.Cut(stack, call); !strings.Contains(before, "runtime.") {
+			cut += n
+			t.Logf("%d %s", n, stack)
+		}
+	}
+	t.Logf("%d of %d calls of Windows have no callers", cut, calls)
+	if cut*100 > calls {
+		t.Errorf("%d of %d calls of Windows have no callers", cut, calls)
+	}
 }
 
 // A program that candid starts is sampled, its output and its exit code are passed on.

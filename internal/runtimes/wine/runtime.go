@@ -33,7 +33,7 @@ var (
 )
 
 // Open implements runtimes.Finder.
-func (*finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, error) {
+func (*finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instance, error) {
 	p, err := wine.Open(t)
 	switch {
 	case errors.Is(err, wine.ErrNotWine):
@@ -44,17 +44,25 @@ func (*finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, er
 	case err != nil:
 		return nil, err
 	}
-	return &instance{p}, nil
+	return &instance{p, code}, nil
 }
 
 // Without implements runtimes.Finder.
 func (*finder) Without(m target.Mapping) bool { return !wine.Library(m) }
 
 // instance is the Wine of one process.
-type instance struct{ p *wine.Process }
+type instance struct {
+	p    *wine.Process
+	code *native.Stepper
+}
 
 // Follow implements runtimes.Follower.
-func (i *instance) Follow() *capture.Follow { return i.p.Follow() }
+func (i *instance) Follow() *capture.Follow {
+	if i.code.RunsGo() {
+		i.p.LearnGo()
+	}
+	return i.p.Follow()
+}
 
 // ThreadPointer implements runtimes.Follower.
 func (i *instance) ThreadPointer(tid uint32) (uint64, bool) { return i.p.ThreadPointer(tid) }
