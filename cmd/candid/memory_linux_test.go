@@ -28,7 +28,7 @@ func TestConvertInBoundedMemory(t *testing.T) {
 	// Both hold more samples than are kept one by one.
 	short, long := filepath.Join(dir, "short.folded"), filepath.Join(dir, "long.folded")
 	const lines, count = 1_600_000, 50
-	times := 5
+	times := 3
 	if fixture.Full(t) {
 		times = 10
 	}

@@ -17,8 +17,9 @@ type heapMap struct {
 	size    uint64 // of all of them
 	// gaps are those parts of regions that threads allocate in, sorted. What is in them is known only to
 	// the thread.
-	gaps []region
-	cut  bool // there is more than is read
+	gaps   []region
+	looked int  // regions, empty ones too
+	cut    bool // there is more than is read
 }
 
 // Bounds of the heap's map.
@@ -223,7 +224,7 @@ func (vm *VM) addHeap(m *heapMap, h *oneHeap) error {
 	for g := first; g < smallGenerations; g++ {
 		at, err := vm.word(h.table + uint64(g)*h.genSize + h.start)
 		for ; err == nil && at != 0; at, err = vm.word(at + segmentNext) {
-			if len(m.regions) == maxRegions {
+			if m.looked++; m.looked > maxRegions { // also of those that are empty: a damaged list may have no end
 				m.cut = true
 				return nil
 			}

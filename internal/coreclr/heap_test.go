@@ -191,3 +191,18 @@ func checkAsync(t *testing.T, a *Async) {
 		}
 	}
 }
+
+// A list of regions that has no end, all of which are empty, is left.
+func TestHeapOfEndlessRegions(t *testing.T) {
+	const base, segment = 0x7f0000000000, 0x100
+	m := &heapImage{base: base, b: make([]byte, 0x200)}
+	m.put(base, base+segment) // the only generation's first region
+	m.put(base+segment+segmentMem, base+0x180)
+	m.put(base+segment+segmentAllocated, base+0x180)
+	m.put(base+segment+segmentNext, base+segment)
+	var found heapMap
+	h := oneHeap{table: base - (smallGenerations-1)*16, genSize: 16, ephemeral: base + 0x40, allocated: base + 0x48}
+	if err := (&VM{mem: m}).addHeap(&found, &h); err != nil || !found.cut || len(found.regions) > 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
