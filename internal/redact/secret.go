@@ -25,7 +25,7 @@ var (
 )
 
 // Named reports whether a name is one that secrets have.
-func Named(s string) bool { return name.MatchString(s) }
+func Named(s string) bool { return mayName(s) && name.MatchString(s) }
 
 // Value returns the value of a property, masked if the name is that of a secret, and otherwise with
 // the secrets inside it masked.
@@ -46,14 +46,18 @@ func inside(s string) string {
 	if strings.Contains(s, "=") {
 		s = signed.ReplaceAllString(s, "${1}"+Mask)
 	}
-	s = inURL.ReplaceAllString(s, "$1:"+Mask+"@")
-	s = inWords.ReplaceAllStringFunc(s, func(m string) string {
-		at := strings.IndexByte(m, '-')
-		if i := at + strings.IndexAny(m[at:], " \t\n"); option(m[at:i]) {
-			return m[:i+1] + Mask
-		}
-		return m
-	})
+	if strings.Contains(s, "://") {
+		s = inURL.ReplaceAllString(s, "$1:"+Mask+"@")
+	}
+	if strings.ContainsAny(s, " \t\n") && strings.Contains(s, "-") {
+		s = inWords.ReplaceAllStringFunc(s, func(m string) string {
+			at := strings.IndexByte(m, '-')
+			if i := at + strings.IndexAny(m[at:], " \t\n"); option(m[at:i]) {
+				return m[:i+1] + Mask
+			}
+			return m
+		})
+	}
 	var out strings.Builder
 	for {
 		before, value, ok := strings.Cut(s, "=")

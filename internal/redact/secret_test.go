@@ -60,3 +60,12 @@ func FuzzLine(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkArgs is what the arguments of a compiler cost, which hold no secret.
+func BenchmarkArgs(b *testing.B) {
+	args := strings.Fields("/usr/lib/gcc/x86_64-linux-gnu/12/cc1 -quiet -imultiarch x86_64-linux-gnu proj/f0.c -quiet -dumpdir proj/ -dumpbase f0.c -dumpbase-ext .c -mtune=generic -march=x86-64 -O2 -fasynchronous-unwind-tables -o /tmp/ccSkTDIA.s")
+	b.ReportAllocs()
+	for b.Loop() {
+		Args(args)
+	}
+}

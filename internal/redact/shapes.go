@@ -23,12 +23,14 @@ var userOnly = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*)://([^/\s:@"']+)@`
 // name and a colon or another operator.
 func shapes(s string) string {
 	s = tokens(s)
-	s = userOnly.ReplaceAllStringFunc(s, func(m string) string {
-		if scheme, _, _ := strings.Cut(m, "://"); strings.Contains(scheme, "ssh") || scheme == "sftp" || scheme == "git" || scheme == "rsync" || scheme == "svn" {
-			return m
-		}
-		return m[:strings.Index(m, "://")+3] + Mask + "@"
-	})
+	if strings.Contains(s, "://") {
+		s = userOnly.ReplaceAllStringFunc(s, func(m string) string {
+			if scheme, _, _ := strings.Cut(m, "://"); strings.Contains(scheme, "ssh") || scheme == "sftp" || scheme == "git" || scheme == "rsync" || scheme == "svn" {
+				return m
+			}
+			return m[:strings.Index(m, "://")+3] + Mask + "@"
+		})
+	}
 	return users(colons(assignments(s)))
 }
 
