@@ -2,6 +2,7 @@
 package gctune
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -14,7 +15,7 @@ import (
 // collecting after a fixed amount of garbage costs next to nothing, and saves up to half of the
 // memory in the end.
 const (
-	allowed = 8 << 20 // bytes of garbage that may accumulate
+	allowed = 8 << 20 // bytes of garbage that may accumulate, unless a Collector says otherwise
 	most    = 400     // percent of the live heap: GOGC
 	least   = 10
 )
@@ -22,6 +23,9 @@ const (
 // Collector bounds garbage as the heap grows. It affects the whole process: of several that have been
 // started, the first one that was not stopped does it.
 type Collector struct {
+	// Garbage is how many bytes of garbage may accumulate; 0: 8 MiB. It is set before Start.
+	Garbage uint64
+
 	mu      sync.Mutex
 	percent int
 	stopped bool
@@ -92,7 +96,7 @@ func (c *Collector) tune() bool {
 		return true
 	}
 	live := max(c.sample[0].Value.Uint64(), 1<<20)
-	percent := int(min(max(100*allowed/live, least), most))
+	percent := int(min(max(100*cmp.Or(c.Garbage, allowed)/live, least), most))
 	// Each change stops the world for a moment.
 	if percent*10 < c.percent*9 || percent*10 > c.percent*12 {
 		c.percent = percent

@@ -75,3 +75,16 @@ func TestBound(t *testing.T) {
 		t.Errorf("%d %% afterwards, before it was 77", after)
 	}
 }
+
+// A Collector allows as much garbage as it is told to.
+func TestGarbageAllowed(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	c := Collector{Garbage: 40 << 20}
+	c.Start()
+	defer c.Stop()
+	large = make([]byte, 80<<20)
+	defer func() { large = nil }()
+	if got := waitFor(func(p uint64) bool { return p >= 40 && p <= 60 }); got < 40 || got > 60 {
+		t.Errorf("%d %% of a heap of 80 MiB, for 40 MiB of garbage", got)
+	}
+}

@@ -29,6 +29,8 @@ const (
 	allHeap   = 96 << 20
 	linesHeap = 80 << 20
 	allPages  = 12 << 20
+	// allGarbage may accumulate before it is collected: each collection looks at all of the heap.
+	allGarbage = 16 << 20
 	// allShared bounds the part of it for files that future processes may use.
 	allShared = 64 << 20
 

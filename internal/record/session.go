@@ -124,6 +124,9 @@ func newSession(o *Options) *session {
 	if !kallsyms.Visible() {
 		k.HideAddresses()
 	}
+	if o.All {
+		s.gc.Garbage = allGarbage
+	}
 	s.gc.Start()
 	if o.All {
 		s.names.Limit(int(s.room.share(allShared)))
