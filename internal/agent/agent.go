@@ -131,7 +131,7 @@ func (a *Agent) start() error {
 	c := a.config()
 	decider := service.NewDecider(c.Rules, a.names)
 	r, err := record.Start(context.Background(), record.Options{
-		All: true, Hz: c.Rate, Events: events(c), MinSleep: c.MinSleep, Engine: "auto", Version: a.o.Version,
+		All: true, Unobserved: true, Hz: c.Rate, Events: events(c), MinSleep: c.MinSleep, Engine: "auto", Version: a.o.Version,
 		Log: a.engineSays, Service: a.naming(decider), Progress: a.metrics.progress, Heap: heapOf(c.Limits.Memory),
 	})
 	if err != nil {

@@ -62,9 +62,12 @@ func (p *process) markThreads(cpu map[int]uint64) {
 	}
 }
 
-// cpuTimes returns how long each thread of a process has run, nil if that cannot be known. The
-// engine may have that at hand while it is not running; otherwise engine is nil.
-func (p *process) cpuTimes(engine capture.Engine) map[int]uint64 {
+// cpuTimes returns how long each thread of a process has run, nil if that cannot be known or is not
+// wanted. The engine may have that at hand while it is not running; otherwise engine is nil.
+func (s *session) cpuTimes(p *process, engine capture.Engine) map[int]uint64 {
+	if s.o.Unobserved {
+		return nil
+	}
 	if a, ok := engine.(capture.CPUAccounting); ok {
 		if cpu := a.CPUTimes(p.pid); cpu != nil {
 			return cpu
@@ -85,7 +88,7 @@ func (s *session) beginCPU(p *process) {
 		return // it is marked when recording begins
 	}
 	if !known {
-		p.markCPU(p.cpuTimes(nil))
+		p.markCPU(s.cpuTimes(p, nil))
 		return
 	}
 	delete(s.account.before, uint32(p.pid))

@@ -42,10 +42,11 @@ type observed struct {
 	libraries map[uint64]struct{}
 }
 
-// observe reads what is due. A profile that nobody keeps has no observations.
+// observe reads what is due. A profile that nobody keeps has no observations, nor one of which only the
+// samples are wanted.
 func (s *session) observe(last bool) {
 	o := &s.observer
-	if s.o.Live != nil {
+	if s.o.Live != nil || s.o.Unobserved {
 		return
 	}
 	now := time.Now()

@@ -240,6 +240,25 @@ func librariesOf(p *profile.Profile) map[string][]profile.Observation {
 	return out
 }
 
+// Nothing is read besides samples where only samples are wanted.
+func TestUnobserved(t *testing.T) {
+	for _, un := range []bool{false, true} {
+		s := newSession(&Options{Unobserved: un})
+		s.observe(false)
+		if seen, _ := s.b.Observations(); (len(seen) == 0) != un {
+			t.Errorf("unobserved %v: %d observations", un, len(seen))
+		}
+		self, err := target.Open(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cpu := s.cpuTimes(&process{pid: os.Getpid(), target: self}, nil); (len(cpu) == 0) != un {
+			t.Errorf("unobserved %v: the CPU time of %d threads", un, len(cpu))
+		}
+		self.Close()
+	}
+}
+
 // The traffic through the interfaces of this process is reported, once for all processes that share
 // them.
 func TestObservesNetwork(t *testing.T) {

@@ -33,6 +33,9 @@ type Options struct {
 	// Heap is how many bytes of candid's heap may be in use when the whole machine is recorded, everything else in
 	// the process included, before what was read of programs is given up, the least recently used first. 0: 96 MB.
 	Heap int64
+	// Unobserved says that only samples are wanted, and nothing that is read besides them: CPU load, memory,
+	// collections, libraries, the kernel's account of each thread's CPU time.
+	Unobserved bool
 	// Nice lets candid take a better nice level than its targets while many threads want each CPU.
 	// Without it fewer samples are taken if candid gets too little of a CPU.
 	Nice bool

@@ -49,7 +49,7 @@ func (s *session) endPart(ended capture.Engine) *part {
 	for _, p := range s.procs {
 		s.flushNames(p)
 		s.noteMaps(p)
-		s.accountCPU(p, p.cpuTimes(ended))
+		s.accountCPU(p, s.cpuTimes(p, ended))
 	}
 	s.endBranches()
 	s.observe(true)
@@ -101,7 +101,7 @@ func (s *session) nextPart(beside Live) *part {
 	s.ghosts.next()
 	s.account.ended, s.account.uncounted = 0, false
 	for _, p := range s.procs {
-		p.markCPU(p.cpuTimes(nil))
+		p.markCPU(s.cpuTimes(p, nil))
 	}
 	s.observer = observer{}
 	for _, p := range s.procs {

@@ -146,7 +146,7 @@ func (s *session) load(p *process) error {
 				f := lifetimeOf(p, &s.hasty)
 				names.Wanted, names.Fleeting = f.wantsLines, f.mayEnd
 			}
-			if s.o.Live == nil {
+			if s.o.Live == nil && !s.o.Unobserved {
 				names.Opened = s.nativeModule
 			}
 		},
@@ -228,7 +228,7 @@ func (s *session) notice(n capture.ProcessEvent) {
 					s.note(err.Error())
 				}
 				if s.launched == nil || n.PID != s.launched.pid || s.launched.execs > 1 {
-					p.markThreads(p.cpuTimes(nil)) // it has used time before as another program
+					p.markThreads(s.cpuTimes(p, nil)) // it has used time before as another program
 				}
 			} else {
 				s.ended(p)

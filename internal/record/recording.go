@@ -137,7 +137,7 @@ func Start(ctx context.Context, o Options) (r *Recording, err error) {
 
 	// Attaching took a while, in which the targets ran unsampled.
 	for _, p := range s.procs {
-		p.markCPU(p.cpuTimes(engine))
+		p.markCPU(s.cpuTimes(p, engine))
 	}
 	var start time.Time
 	s.start, start = moment()
