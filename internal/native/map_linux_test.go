@@ -3,9 +3,12 @@ package native
 import (
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // Calling Map for each mapping has the same result as a Refresh with the list of all of them.
@@ -42,6 +45,69 @@ func TestMap(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What is known of a file's code holds when other code is mapped, and no longer when its own place is.
+func TestLasting(t *testing.T) {
+	p, err := target.Open(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s, err := New(p, NewFiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc := uint64(reflect.ValueOf(TestLasting).Pointer())
+	step := func() (looked int) {
+		before := s.fills
+		c := walk.Cursor{Leaf: true, Mem: p.Memory(), Stack: new(walk.Stack)}
+		c.Regs.Arch, c.Regs.PC = cpu.Host(), pc
+		s.Step(&c)
+		return s.fills - before
+	}
+	generated := target.Mapping{Start: 1 << 40, End: 1<<40 + 1<<16, Perm: target.PermRead | target.PermWrite | target.PermExec}
+	for i, want := range []int{1, 0, 0, 0, 1, 0} {
+		switch i {
+		case 2:
+			s.Map(generated)
+		case 3:
+			generated.Start, generated.End = generated.End, generated.End+1<<16
+			s.Map(generated)
+		case 4:
+			s.Map(target.Mapping{Start: pc &^ 4095, End: pc&^4095 + 4096, Inode: 1, Path: "/f", Perm: target.PermRead | target.PermExec})
+		}
+		if got := step(); got != want {
+			t.Errorf("step %d: looked up %d times, want %d", i, got, want)
+		}
+	}
+}
+
+func TestKeeps(t *testing.T) {
+	old := []area{{10, 20, 1, true}, {30, 40, 2, false}}
+	for _, c := range []struct {
+		areas []area
+		keeps bool
+	}{
+		{old, true},
+		{[]area{{10, 20, 1, true}, {30, 50, 2, false}}, true},
+		{[]area{{5, 15, 1, true}, {15, 20, 1, true}, {20, 30, 3, true}, {30, 40, 2, false}}, true},
+		{[]area{{10, 20, 1, true}}, false},
+		{[]area{{30, 40, 2, false}}, false},
+		{[]area{{10, 20, 1, true}, {31, 40, 2, false}}, false},
+		{[]area{{10, 20, 1, true}, {30, 39, 2, false}}, false},
+		{[]area{{10, 20, 1, true}, {30, 35, 2, false}, {36, 40, 2, false}}, false},
+		{[]area{{10, 20, 3, true}, {30, 40, 2, false}}, false},
+		{[]area{{10, 20, 1, false}, {30, 40, 2, false}}, false},
+		{nil, false},
+	} {
+		if got := keeps(c.areas, old); got != c.keeps {
+			t.Errorf("%v: %v, want %v", c.areas, got, c.keeps)
+		}
+	}
+	if !keeps(old, nil) {
+		t.Error("nothing is not kept")
 	}
 }
 

@@ -192,9 +192,29 @@ func (s *Stepper) use(areas []area) {
 	if slices.Equal(areas, s.areas) {
 		return
 	}
+	s.generation++
+	if !keeps(areas, s.areas) {
+		s.changed = s.generation
+	}
 	s.areas = areas
 	s.last = area{}
-	s.generation++
+}
+
+// keeps reports whether all of old is in areas too, as the same code. Most changes are that a runtime
+// maps more memory for code that it generates.
+func keeps(areas, old []area) bool {
+	i := 0
+	for _, o := range old {
+		for at := o.start; at < o.end; at = areas[i].end {
+			for i < len(areas) && areas[i].end <= at {
+				i++
+			}
+			if i == len(areas) || areas[i].start > at || areas[i].module != o.module || areas[i].constant != o.constant {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // areaOf finds or makes the Module of a mapping; false if there are too many Modules.

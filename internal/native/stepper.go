@@ -22,7 +22,8 @@ type Stepper struct {
 	byKey      map[key]uint32
 	areas      []area // by address
 	last       area
-	generation uint32
+	generation uint32 // of areas
+	changed    uint32 // the generation in which an area that was known was last changed or unmapped
 	refreshed  time.Time
 	now        func() time.Time
 	reader     *codeReader          // nil until code has to be read
@@ -47,6 +48,7 @@ type entry struct {
 	generation uint32
 	prov       walk.Provenance // of the rule
 	kind       walk.Kind
+	lasting    bool // it holds until its area is changed or unmapped, whatever else is mapped
 	clones     bool // the code has just started a thread
 	signal     bool // the code is a signal's trampoline
 	windows    bool // the code is a PE image's
@@ -158,7 +160,7 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 		flags = walk.ReturnAddress
 	}
 	e := &s.cache[at*0x9e3779b97f4a7c15>>s.shift&uint64(len(s.cache)-1)]
-	if e.at != at || e.generation != s.generation {
+	if e.at != at || !s.holds(e) {
 		if s.fills++; s.fills > 2*len(s.cache) && s.shift > 64-cacheBits {
 			s.grow()
 			e = &s.cache[at*0x9e3779b97f4a7c15>>s.shift&uint64(len(s.cache)-1)]
@@ -213,6 +215,11 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 	return walk.Stuck
 }
 
+// holds reports whether an entry is still right.
+func (s *Stepper) holds(e *entry) bool {
+	return e.generation == s.generation || e.lasting && e.generation >= s.changed
+}
+
 // fill finds out everything about the instruction at an address.
 func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	a, ok := s.find(at)
@@ -226,7 +233,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	if !m.loaded {
 		s.load(m)
 	}
-	*e = entry{at: at, ref: uint64(a.module) << 32, generation: s.generation, kind: m.kind()}
+	*e = entry{at: at, ref: uint64(a.module) << 32, generation: s.generation, kind: m.kind(), lasting: a.constant && m.File != nil}
 	if m.File != nil && m.File.goes != nil && !c.Leaf {
 		// A return address that no call has left, so the code before it is another function's.
 		if e.signal = trampoline(c, pc); e.signal {
