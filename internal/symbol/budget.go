@@ -93,7 +93,8 @@ func (b *Budget) Note() string {
 	return "some functions have no lines or names: " + strings.Join(parts, "; ")
 }
 
-// turn is a piece of work on symbols, whose CPU time counts. It runs in one goroutine.
+// turn is a piece of work on symbols, whose CPU time counts. It runs in one goroutine, which is locked to
+// its thread and must not read targets' memory meanwhile (vmread.Ends.Unlocked).
 type turn struct {
 	b     *Budget
 	start time.Duration

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,45 +99,68 @@ func (b *blocked) reads(at uint64, stuck *vmread.Stuck) (n int, took time.Durati
 const late = 30 * time.Second
 
 // A read of memory that nobody provides is given up, others of the process go on, there are not more
-// of them than MostStuck, and all return when the process ends.
+// of them than MostStuck, and all return when the process ends: however callers have them made.
 func TestBlocked(t *testing.T) {
 	for _, kind := range []string{"uffd", "fuse"} {
-		t.Run(kind, func(t *testing.T) {
-			b := block(t, kind)
-			var stuck vmread.Stuck
-			for i := 1; i <= vmread.MostStuck; i++ {
-				n, took := b.reads(b.piece.Start+uint64(i)*4096, &stuck)
-				if n != 0 || took > late || stuck.Count() != i {
-					t.Fatalf("%d bytes after %v, %d reads have not returned, want %d", n, took, stuck.Count(), i)
-				}
-				if i < vmread.MostStuck {
-					if n, _ := b.reads(b.stack, &stuck); n != 64 {
-						t.Errorf("%d bytes of the stack are read, want 64", n)
-					}
-				}
+		t.Run(kind, func(t *testing.T) { testBlocked(t, kind, false) })
+		t.Run(kind+"/unlocked", func(t *testing.T) { testBlocked(t, kind, true) })
+	}
+}
+
+func testBlocked(t *testing.T, kind string, unlocked bool) {
+	b := block(t, kind)
+	var stuck, another vmread.Stuck
+	var ends vmread.Ends
+	ends.Unlocked(unlocked)
+	stuck.End(&ends)
+	another.End(&ends)
+	if n, _ := b.reads(b.stack, &stuck); n != 64 {
+		t.Errorf("%d bytes of the stack are read, want 64", n)
+	}
+	before := runtime.NumGoroutine()
+	for i := 1; i <= vmread.MostStuck; i++ {
+		n, took := b.reads(b.piece.Start+uint64(i)*4096, &stuck)
+		if n != 0 || took > late || stuck.Count() != i {
+			t.Fatalf("%d bytes after %v, %d reads have not returned, want %d", n, took, stuck.Count(), i)
+		}
+		if i < vmread.MostStuck {
+			if n, _ := b.reads(b.stack, &stuck); n != 64 {
+				t.Errorf("%d bytes of the stack are read, want 64", n)
 			}
-			if n, took := b.reads(b.stack, &stuck); n != 0 || took > late {
-				t.Errorf("%d bytes after %v, though %d reads have not returned", n, took, stuck.Count())
-			}
-			var another vmread.Stuck
-			if n, _ := b.reads(b.stack, &another); n != 64 {
-				t.Errorf("another user reads %d bytes of the stack, want 64", n)
-			}
-			b.end()
-			for begin := time.Now(); stuck.Count() > 0; time.Sleep(10 * time.Millisecond) {
-				if time.Since(begin) > late {
-					t.Fatalf("%d reads have not returned though the process has ended", stuck.Count())
-				}
-			}
-		})
+		}
+	}
+	if n, took := b.reads(b.stack, &stuck); n != 0 || took > late {
+		t.Errorf("%d bytes after %v, though %d reads have not returned", n, took, stuck.Count())
+	}
+	if n, _ := b.reads(b.stack, &another); n != 64 {
+		t.Errorf("another user reads %d bytes of the stack, want 64", n)
+	}
+	b.end()
+	for begin := time.Now(); stuck.Count() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > late {
+			t.Fatalf("%d reads have not returned though the process has ended", stuck.Count())
+		}
+	}
+	// A goroutine that watches, and one that waits for the next call, may be left.
+	for begin := time.Now(); runtime.NumGoroutine() > before+2; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > late {
+			t.Fatalf("%d goroutines are left of %d and 4 reads that have returned", runtime.NumGoroutine(), before)
+		}
 	}
 }
 
 // The end of one recording does not hasten the reads of another.
 func TestEndsApart(t *testing.T) {
+	t.Run("locked", func(t *testing.T) { testEndsApart(t, false) })
+	t.Run("unlocked", func(t *testing.T) { testEndsApart(t, true) })
+}
+
+func testEndsApart(t *testing.T, unlocked bool) {
 	b := block(t, "uffd")
 	var ending, going vmread.Stuck
 	var ends, open vmread.Ends
+	ends.Unlocked(unlocked)
+	open.Unlocked(unlocked)
 	ends.By(time.Now())
 	ending.End(&ends)
 	going.End(&open)
@@ -147,7 +171,8 @@ func TestEndsApart(t *testing.T) {
 	tooLittle := fixture.Watch(t)
 	var took time.Duration
 	for i := range vmread.MostStuck {
-		if _, took = b.reads(b.piece.Start+uint64(i+1)*4096, &ending); took < patience {
+		time.AfterFunc(20*time.Millisecond, func() { ends.By(time.Now()) })
+		if _, took = b.reads(b.piece.Start+uint64(i+1)*4096, &ending); took < patience/2 {
 			return
 		}
 	}

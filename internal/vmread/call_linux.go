@@ -38,29 +38,30 @@ type Call struct {
 	ok [MaxRanges]*bool
 }
 
-// helper makes calls for others.
+// helper makes calls for others, on a goroutine of its own.
 type helper struct {
-	local  [MaxRanges]unix.Iovec
+	local  [1]unix.Iovec // all of what is read
 	remote [MaxRanges]unix.RemoteIovec
-	n      int // ranges
-	bytes  int // in all of them
-	tid    int
+	n      int    // ranges
+	bytes  int    // in all of them
 	room   []byte // what is read
 	got    int
 	err    error
 
-	begin chan struct{}
-	done  chan struct{}
-	timer *time.Timer
-	state atomic.Int32
-	stuck *Stuck // of the caller that gave up
+	tid   atomic.Int64
+	state atomic.Uint64         // the number of the last call and its state
+	stuck atomic.Pointer[Stuck] // of the caller
+
+	handed   *handed   // nil until a call is handed over
+	switched *switched // nil until it is switched to
 }
 
-// The states of a helper.
+// The states of a helper's call.
 const (
 	busy = iota
 	finished
 	givenUp
+	stateBits = 2
 )
 
 // Stuck counts the calls of one user that were given up and have not returned.
@@ -92,10 +93,7 @@ func newHelper() *helper {
 		idle.helpers = idle.helpers[:n-1]
 		return h
 	}
-	h := &helper{begin: make(chan struct{}), done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-	h.timer.Stop()
-	go h.serve()
-	return h
+	return new(helper)
 }
 
 // Free gives the helper back. The Call can be used again.
@@ -109,12 +107,15 @@ func (c *Call) Free() {
 		h.room = nil
 	}
 	idle.Lock()
-	defer idle.Unlock()
-	if len(idle.helpers) < mostIdle {
+	keep := len(idle.helpers) < mostIdle
+	if keep {
 		idle.helpers = append(idle.helpers, h)
-		return
 	}
-	close(h.begin)
+	idle.Unlock()
+	if !keep {
+		h.handed.end()
+		h.switched.end()
+	}
 }
 
 // Add adds a range that is to be read into to, and whose ok is to be set when all of it was read;
@@ -161,30 +162,28 @@ func (c *Call) do(tid int, stuck *Stuck) (got int, failed *bool, err error) {
 		c.forget()
 		return 0, failed, ErrTooMany
 	}
-	if len(h.room) < h.bytes {
+	if h.room == nil || len(h.room) < h.bytes {
 		h.room = make([]byte, max(h.bytes, 4096))
 	}
-	at := 0
-	for i := range h.n {
-		size := h.remote[i].Len
-		if h.local[i].Base = nil; size > 0 {
-			h.local[i].Base = &h.room[at]
-		}
-		h.local[i].SetLen(size)
-		at += size
+	h.local[0].Base = &h.room[0]
+	h.local[0].SetLen(h.bytes)
+	h.tid.Store(int64(tid))
+	h.stuck.Store(stuck)
+	number := h.state.Load()>>stateBits + 1
+	h.state.Store(number<<stateBits | busy)
+	if stuck.ends.Load().switches() {
+		err = h.switchTo(number)
+	} else {
+		err = h.handOver(number)
 	}
-	h.tid, h.stuck = tid, stuck
-	h.state.Store(busy)
-	h.begin <- struct{}{}
-	if !h.wait() {
+	if err != nil {
 		failed = c.ok[0]
 		clear(c.to[:h.n])
 		clear(c.ok[:h.n])
 		c.h = nil
-		return 0, failed, ErrGivenUp
+		return 0, failed, err
 	}
-	left := h.got
-	at = 0
+	left, at := h.got, 0
 	for i := range h.n {
 		size := len(c.to[i])
 		n := copy(c.to[i], h.room[at:at+min(size, left)])
@@ -208,57 +207,55 @@ func (c *Call) forget() {
 	h.n, h.bytes = 0, 0
 }
 
-// serve makes calls until one of them is given up.
-func (h *helper) serve() {
-	for range h.begin {
-		h.got, h.err = unix.ProcessVMReadv(h.tid, h.local[:h.n], h.remote[:h.n], 0)
-		if h.err != nil {
-			h.got = 0
-		}
-		if !h.state.CompareAndSwap(busy, finished) {
-			h.stuck.n.Add(-1)
-			allStuck.Add(-1)
-			return
-		}
-		h.done <- struct{}{}
+// read makes the call with a number; false if it was given up meanwhile.
+func (h *helper) read(number uint64) bool {
+	stuck := h.stuck.Load()
+	h.got, h.err = unix.ProcessVMReadv(int(h.tid.Load()), h.local[:], h.remote[:h.n], 0)
+	if h.err != nil {
+		h.got = 0
 	}
+	if h.state.CompareAndSwap(number<<stateBits|busy, number<<stateBits|finished) {
+		return true
+	}
+	stuck.n.Add(-1)
+	allStuck.Add(-1)
+	return false
 }
 
-// wait waits for the end of a call; false if it was given up.
-func (h *helper) wait() bool {
-	var begin time.Duration
-	asleep := 0
-	h.timer.Reset(tick)
-	for {
-		select {
-		case <-h.done:
-			h.timer.Stop()
-			return true
-		case <-h.timer.C:
-		}
-		now := time.Since(began)
-		if begin == 0 {
-			begin = now
-		}
-		if h.sleeps() {
-			asleep++
-		} else {
-			asleep = 0
-		}
-		// The second look makes sure that the thread was not just waiting for a lock.
-		if asleep >= 2 && (now-begin >= patience || h.stuck.ends.Load().passed(now)) {
-			h.stuck.n.Add(1)
-			allStuck.Add(1)
-			if h.state.CompareAndSwap(busy, givenUp) {
-				return false
-			}
-			h.stuck.n.Add(-1)
-			allStuck.Add(-1)
-			<-h.done
-			return true
-		}
-		h.timer.Reset(tick)
+// giveUp gives up the call with a number, which counts as stuck until it returns; false if it has
+// returned already.
+func (h *helper) giveUp(number uint64) bool {
+	stuck := h.stuck.Load()
+	stuck.n.Add(1)
+	allStuck.Add(1)
+	if h.state.CompareAndSwap(number<<stateBits|busy, number<<stateBits|givenUp) {
+		return true
 	}
+	stuck.n.Add(-1)
+	allStuck.Add(-1)
+	return false
+}
+
+// look is what is known of a call that takes long.
+type look struct {
+	number uint64
+	first  time.Duration // when it was first looked at
+	asleep int           // how many of the last looks found it asleep
+}
+
+// tooLong looks at a call and reports whether it is to be given up. It is called again and again, at
+// least a tick apart.
+func (l *look) tooLong(h *helper, now time.Duration) bool {
+	if l.first == 0 {
+		l.first = now
+	}
+	if h.sleeps() {
+		l.asleep++
+	} else {
+		l.asleep = 0
+	}
+	// The second look makes sure that the thread was not just waiting for a lock.
+	return l.asleep >= 2 && (now-l.first >= patience || h.stuck.Load().ends.Load().passed(now))
 }
 
 // sleeps reports whether a thread of candid's sleeps in the helper's call. A thread that waits for a
@@ -268,7 +265,7 @@ func (h *helper) sleeps() bool {
 	if err != nil {
 		return false
 	}
-	want := []string{strconv.Itoa(unix.SYS_PROCESS_VM_READV), "0x" + strconv.FormatUint(uint64(h.tid), 16),
+	want := []string{strconv.Itoa(unix.SYS_PROCESS_VM_READV), "0x" + strconv.FormatUint(uint64(h.tid.Load()), 16),
 		"0x" + strconv.FormatUint(uint64(uintptr(unsafe.Pointer(&h.local[0]))), 16)}
 	for _, t := range tasks {
 		b, err := os.ReadFile("/proc/self/task/" + t.Name() + "/syscall")

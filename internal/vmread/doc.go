@@ -6,6 +6,10 @@
 // helper goroutine into memory of the helper's own. If its thread is found asleep in the call for
 // too long, the helper is given up and another one takes its place; what it would have read counts
 // as unreadable. A call that is merely waiting for a CPU is not given up.
+//
+// Handing a call over to a goroutine and back costs several times as much as the call, because Go's
+// scheduler wakes other threads each time. A recording therefore switches to a coroutine instead, which
+// only goroutines that are not locked to their threads may do (Ends.Unlocked).
 package vmread
 
 import "errors"
