@@ -15,8 +15,9 @@ import (
 // without source lines or without names, and Note says so. A nil Budget bounds nothing. Its methods
 // may be called from any goroutine.
 type Budget struct {
-	room func(bytes uint64) bool
-	most time.Duration
+	room  func(bytes uint64) bool
+	most  time.Duration // of CPU, for the beginning
+	began time.Time
 
 	spent   atomic.Int64 // ns of CPU
 	hurried atomic.Bool
@@ -26,11 +27,18 @@ type Budget struct {
 	tables, lines, slow, awaited atomic.Int64 // how many files were left out, and why
 }
 
-// NewBudget returns a budget of so much CPU time. room reports whether there is memory for that many
+// later is the share of the time since the budget was made that is added to its CPU time: an agent records for
+// weeks, and what is installed meanwhile has lines too.
+const later = 200 // 1/200: half a percent
+
+// NewBudget returns a budget of so much CPU time, which grows slowly with time. room reports whether there is memory for that many
 // bytes of tables; nil: always.
 func NewBudget(cpu time.Duration, room func(bytes uint64) bool) *Budget {
-	return &Budget{room: room, most: cpu, over: make(chan struct{})}
+	return &Budget{room: room, most: cpu, began: time.Now(), over: make(chan struct{})}
 }
+
+// limit returns how much CPU time may have been spent by now.
+func (b *Budget) limit() time.Duration { return b.most + time.Since(b.began)/later }
 
 var errNoRoom = errors.New("there is no room left for the symbols of so many or so large files")
 
@@ -48,7 +56,7 @@ func (b *Budget) wantsLines() bool {
 	switch {
 	case b == nil:
 		return true
-	case b.spent.Load() >= int64(b.most):
+	case b.spent.Load() >= int64(b.limit()):
 		b.slow.Add(1)
 	case b.hurried.Load():
 		b.lines.Add(1)
@@ -84,7 +92,7 @@ func (b *Budget) Note() string {
 		}
 	}
 	add(&b.tables, "%d tables of symbols were not read, because together they would take too much memory")
-	add(&b.slow, "source lines were not read %d times, because reading symbols had taken "+b.most.String()+" of CPU time")
+	add(&b.slow, "source lines were not read %d times, because reading symbols had taken "+b.limit().Round(time.Second).String()+" of CPU time")
 	add(&b.lines, "source lines of %d files were not read, because the recording had ended")
 	add(&b.awaited, "the symbols of %d files were still being read when the recording had ended")
 	if len(parts) == 0 {
@@ -122,6 +130,6 @@ func (t turn) stop() func() bool {
 		return nil
 	}
 	return func() bool {
-		return t.b.hurried.Load() || t.b.spent.Load()+int64(threadTime()-t.start) > int64(t.b.most)
+		return t.b.hurried.Load() || t.b.spent.Load()+int64(threadTime()-t.start) > int64(t.b.limit())
 	}
 }
