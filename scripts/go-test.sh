@@ -28,7 +28,7 @@ waiting=$(nproc)
 [ "$waiting" -ge 4 ] || waiting=4
 # A package's time limit, which only ends tests that hang.
 limit=15m
-[ -z "${CANDID_FULL:-}" ] || limit=40m
+[ -z "${CANDID_FULL:-}" ] || limit=55m
 # The events of the last run, for `times`.
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/candid-tests/last.json
 
