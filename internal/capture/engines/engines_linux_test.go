@@ -224,6 +224,7 @@ func TestEveryEngine(t *testing.T) {
 			// The program is stopped when sampling begins and ends, and while its accounts are
 			// read: on a busy machine it would run for long between the two.
 			stopProcess(t, pid)
+			tooLittle := fixture.Watch(t)
 			before, stolen := threadTimes(t, pid), fixture.StolenTime()
 			time.AfterFunc(100*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 			time.AfterFunc(200*time.Millisecond, func() { _, _ = p.Write([]byte("\n")) }) // the second thread
@@ -241,8 +242,11 @@ func TestEveryEngine(t *testing.T) {
 				t.Logf("thread %d: %.1f ms sampled, %.1f ms accounted, %v taken by the host", tid, got/1e6, cpu/1e6, stolen)
 				// The clock of the event goes on while the host runs other guests on the CPU; the
 				// thread's account does not.
+				// Of threads that run for moments only, such as others that are being stepped, the
+				// kernel's clock finds fewer than there are, and of the rest more. Its own copies of
+				// stacks show the same then.
 				if got-cpu > limit+float64(stolen) || cpu-got > limit {
-					t.Errorf("thread %d: %.1f ms sampled, %.1f ms accounted, limit %.1f", tid, got/1e6, cpu/1e6, limit/1e6)
+					tooLittle("thread %d: %.1f ms sampled, %.1f ms accounted, limit %.1f", tid, got/1e6, cpu/1e6, limit/1e6)
 				}
 			}
 			if shallow > 5 {
