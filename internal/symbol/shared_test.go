@@ -109,7 +109,8 @@ func TestShrink(t *testing.T) {
 		}
 		// A file that was released is read again, which may have ended by the time that Prepare asks.
 		was := nf.released
-		if ready := n.Prepare(walk.Frame{PC: at["main"]}); !ready && !was || ready && nf.f == nil {
+		ready := n.Prepare(walk.Frame{PC: at["main"]})
+		if now := n.files[fileid.ID{Dev: 1, Inode: 2}]; !ready && !was || ready && now.f == nil {
 			t.Errorf("file %d: released %v, ready %v", i, was, ready)
 		}
 		ask(n, "main")
