@@ -48,7 +48,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// What is known of a file's code holds when other code is mapped, and no longer when its own place is.
+// An entry for a file's code holds when other code is mapped, and no longer when its own place is.
 func TestLasting(t *testing.T) {
 	p, err := target.Open(os.Getpid())
 	if err != nil {

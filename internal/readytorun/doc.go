@@ -1,5 +1,5 @@
 // Package readytorun reads tables of .NET images that were compiled ahead of time, as they are in the
 // image's file. Source: docs/design/coreclr/botr/readytorun-format.md in dotnet/runtime.
 //
-// What is read may be damaged or hostile: everything is bounded by the length of the table.
+// Tables may be damaged or hostile: everything is bounded by their length.
 package readytorun

@@ -137,7 +137,7 @@ func TestBacklog(t *testing.T) {
 	l.free(big, false)
 }
 
-// What is told is how fast sampling really is, whether that was asked for or the engine cannot do more.
+// The sink is told how fast sampling really is, whether that was asked for or the engine cannot do more.
 func TestPaceOnRequest(t *testing.T) {
 	const second, limit = uint64(1e9), 1000
 	p := pace{least: 4, why: "a limit"}

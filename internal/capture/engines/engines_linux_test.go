@@ -242,9 +242,9 @@ func TestEveryEngine(t *testing.T) {
 				t.Logf("thread %d: %.1f ms sampled, %.1f ms accounted, %v taken by the host", tid, got/1e6, cpu/1e6, stolen)
 				// The clock of the event goes on while the host runs other guests on the CPU; the
 				// thread's account does not.
-				// Of threads that run for moments only, such as others that are being stepped, the
-				// kernel's clock finds fewer than there are, and of the rest more. Its own copies of
-				// stacks show the same then.
+				// The kernel's clock misses threads that run for moments only, such as others that are
+				// being stepped, and finds the rest too often. Its own copies of stacks show the same
+				// then.
 				if got-cpu > limit+float64(stolen) || cpu-got > limit {
 					tooLittle("thread %d: %.1f ms sampled, %.1f ms accounted, limit %.1f", tid, got/1e6, cpu/1e6, limit/1e6)
 				}
