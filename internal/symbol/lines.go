@@ -96,7 +96,7 @@ func (f *File) openLines() *dwarfline.Data {
 		left, stop := uint64(maxDWARF), turn.stop()
 		began, unpacked := time.Now(), false
 		d, err := dwarfline.Open(m.Order, func(name string) (dwarfline.Section, error) {
-			// What is not compressed stays in the file.
+			// Sections that are not compressed stay in the file.
 			r, err := m.StoredDebugSection(name, left)
 			if err != nil {
 				return dwarfline.Section{}, err

@@ -143,7 +143,7 @@ func (s *Shared) Shrink(bytes int) {
 		}
 		sum -= size
 		if nf.f.doze() {
-			// What is left of it is small, and names most of what it will be asked for.
+			// The rest of it is small, and names most of what it will be asked for.
 			sum += nf.size()
 			continue
 		}

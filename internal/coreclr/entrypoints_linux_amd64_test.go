@@ -18,9 +18,6 @@ import (
 // TestNamesByImage compares the names that the framework's file gives its methods with those that the
 // runtime knows, and names methods of a process that has ended.
 func TestNamesByImage(t *testing.T) {
-	if cpu.Host() != cpu.AMD64 {
-		t.Skip("CoreCLR is read on x86-64 only")
-	}
 	program := fixture.Start(t, fixture.DotNetCommand(t, 9, fixture.CSharp(t, 9, "testdata/Deep.cs")))
 	program.Await("ready")
 	p, err := attach.Open(program.PID(), native.NewFiles())
